@@ -1,0 +1,93 @@
+"""Our `njit`: compiled code on disk, in a folder named by a hash of the sources it came from.
+
+Numba checks only the file of the function itself, so a change in a function that is called from
+another file would be served stale. Here any change of the sources that compiled code may call leads to
+a fresh folder: `core` and `games` for the games here, the whole package for the rest of it, and for a
+game that lives elsewhere its own folder as well.
+"""
+
+import functools
+import hashlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numba
+from numba.core import config as numba_config
+
+PACKAGE = Path(__file__).resolve().parent.parent
+SHARED = [PACKAGE / "core", PACKAGE / "games"]
+NOT_OURS = ("__pycache__", "site-packages", "node_modules")
+KEEP_DAYS = 14
+
+
+def njit(function: Callable | None = None, **options) -> Callable:
+    """`numba.njit` that releases the GIL and keeps its machine code for the next process."""
+    if function is None:
+        return functools.partial(njit, **options)
+    before = numba_config.CACHE_DIR
+    numba_config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename).resolve().parent))
+    try:
+        return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    finally:
+        numba_config.CACHE_DIR = before
+
+
+@functools.cache
+def cache_folder(source: Path) -> Path:
+    """Where the code compiled from `source` (a folder) is kept."""
+    if any(source.is_relative_to(shared) for shared in SHARED):
+        sources = SHARED
+    else:
+        sources = [PACKAGE] if source.is_relative_to(PACKAGE) else [*SHARED, source]
+    folder = _root() / _hash(sources)
+    if not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        _forget_old(folder)
+    return folder
+
+
+@contextmanager
+def announced(what: str, source: Path) -> Iterator[None]:
+    """Say that `what` is being compiled, and for how long, if this version has not been yet."""
+    mark = cache_folder(source) / f"{what.replace(os.sep, '-')}.compiled"
+    if mark.exists():
+        yield
+        return
+    print(f"compiling {what} (once for this version) ...", end=" ", file=sys.stderr, flush=True)
+    start = time.perf_counter()
+    yield
+    print(f"{time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
+    mark.touch()
+
+
+def _root() -> Path:
+    home = os.environ.get("LUDUS_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    return Path(home or Path.home() / ".cache") / "ludus" / "compiled"
+
+
+def _hash(folders: list[Path]) -> str:
+    digest = hashlib.blake2b(digest_size=10)
+    for folder in folders:
+        for file in _sources(folder):
+            digest.update(str(file).encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    """Its Python files, in order. A user's folder may hold a whole environment, which is not his game."""
+    for place, inner, files in os.walk(folder):
+        inner[:] = sorted(name for name in inner if name not in NOT_OURS and not name.startswith("."))
+        yield from (Path(place, name) for name in sorted(files) if name.endswith(".py"))
+
+
+def _forget_old(newest: Path) -> None:
+    for other in newest.parent.iterdir():
+        age_days = (time.time() - other.stat().st_mtime) / 86400
+        if other != newest and age_days > KEEP_DAYS:
+            shutil.rmtree(other, ignore_errors=True)

@@ -1,0 +1,98 @@
+"""Rules: what a native game must offer, for many games at once. `core/conformance.py` checks it.
+
+A state is one fixed-size record (`spec.state`), so a batch of games is an array `[N]` of records:
+copying a row copies a game, and its bytes can be saved or shared. Functions write into the arrays
+they are given. Chance comes only from `rng`, one stream per row (`seeds.rows`), so a row's game
+never depends on its neighbours.
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from ludus.core.spec import Spec
+
+States = np.ndarray
+"""spec.state [N]"""
+Streams = np.ndarray
+"""uint64 [N, 2]"""
+
+
+class Rules(Protocol):
+    spec: Spec
+
+    def blank(self, n: int) -> States:
+        """Room for n games that know their rule switches; `deal` starts them."""
+        ...
+
+    def deal(self, states: States, rng: Streams) -> None:
+        """Start a fresh game in each row."""
+        ...
+
+    def seat(self, states: States) -> np.ndarray:
+        """The seat to move, int8 [N]."""
+        ...
+
+    def over(self, states: States) -> np.ndarray:
+        """bool [N]"""
+        ...
+
+    def legal(self, states: States, out: np.ndarray) -> None:
+        """out: bool [N, A]"""
+        ...
+
+    def observe(self, states: States, out: np.ndarray) -> None:
+        """What the seat to move may see, and nothing else. out: [N, *obs_shape]"""
+        ...
+
+    def play(self, states: States, actions: np.ndarray, rng: Streams) -> None:
+        """The seat to move takes a legal action. actions: int32 [N]"""
+        ...
+
+    def score(self, states: States, out: np.ndarray) -> None:
+        """Points of every seat so far; final once the game is over. out: float32 [N, seats]"""
+        ...
+
+    def stats(self, states: States, out: np.ndarray) -> None:
+        """What the game counted, for each seat. out: float32 [N, seats, len(spec.stats)]"""
+        ...
+
+    def redeal(self, states: States, rng: Streams) -> None:
+        """Draw anew everything that the seat to move can't see."""
+        ...
+
+    def text(self, state: np.void) -> str:
+        """One state as one line; `parse` gives back the same bytes."""
+        ...
+
+    def parse(self, text: str) -> States:
+        """[1]"""
+        ...
+
+    def action_text(self, state: np.void, action: int) -> str: ...
+
+    def parse_action(self, state: np.void, text: str) -> int: ...
+
+
+class Bot(Protocol):
+    """Chooses for the seat to move in every row, from what that seat may know."""
+
+    def choose(self, states: States, rng: Streams) -> np.ndarray:
+        """int32 [N]"""
+        ...
+
+
+class RandomBot:
+    """Any legal action, all equally likely. Every game has it."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+
+    def choose(self, states: States, rng: Streams) -> np.ndarray:
+        from ludus.core.dice import legal_choice
+
+        legal = np.zeros((len(states), self.rules.spec.actions), bool)
+        actions = np.zeros(len(states), np.int32)
+        self.rules.legal(states, legal)
+        legal_choice(legal, rng, actions)
+        return actions

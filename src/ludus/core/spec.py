@@ -1,0 +1,24 @@
+"""Spec: the fixed sizes and shapes of one game, known before it is played."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Spec:
+    game: str
+    seats: int
+    actions: int
+    """Number of discrete actions; 0 when the actions are vectors (see `box`)."""
+    obs_shape: tuple[int, ...]
+    obs_dtype: np.dtype = np.dtype(np.uint8)
+    state: np.dtype | None = None
+    """One game's whole state as a fixed-size record; None for games that live elsewhere."""
+    stats: tuple[str, ...] = ()
+    """Names of what a finished game reports for each seat."""
+    zero_sum: bool = True
+    hidden: bool = False
+    """Whether a seat is kept from seeing part of the state."""
+    box: tuple[np.ndarray, np.ndarray] | None = None
+    """Lowest and highest action vector, for games with continuous actions."""

@@ -1,0 +1,126 @@
+"""Table: N games of one kind, stepped side by side in one process."""
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ludus.core import seeds
+from ludus.core.errors import Failure
+from ludus.core.rules import Rules
+from ludus.core.spec import Spec
+
+
+class Finished(NamedTuple):
+    """The games that ended in one step, F of them."""
+
+    rows: np.ndarray  # int64 [F]
+    score: np.ndarray  # float32 [F, seats]
+    stats: np.ndarray  # float32 [F, seats, len(spec.stats)]
+
+
+class Turn(NamedTuple):
+    """Every row's next decision. The arrays are the table's own and change at its next step."""
+
+    obs: np.ndarray  # [N, *obs_shape]
+    legal: np.ndarray  # bool [N, A]
+    seat: np.ndarray  # int8 [N]
+    reward: np.ndarray  # float32 [N, seats]: what the last step paid each seat
+    ended: np.ndarray  # bool [N]: the last step ended a game; `obs` is already of the next one
+    truncated: np.ndarray  # bool [N]: cut off, not over
+    finished: Finished | None = None
+    last_obs: np.ndarray | None = None  # like obs; the rows cut off hold their last observation
+
+
+class Table(Protocol):
+    spec: Spec
+    rows: int
+
+    def reset(self, seed: int) -> Turn: ...
+
+    def step(self, actions: np.ndarray, rows: np.ndarray | None = None) -> Turn: ...
+
+    def close(self) -> None: ...
+
+
+class RulesTable:
+    """A table of native games. A finished game is dealt anew in the same step."""
+
+    def __init__(self, rules: Rules, rows: int) -> None:
+        self.rules, self.spec, self.rows = rules, rules.spec, rows
+        spec = self.spec
+        self.states = rules.blank(rows)
+        self.rng = np.zeros((rows, 2), np.uint64)
+        self._obs = np.zeros((rows, *spec.obs_shape), spec.obs_dtype)
+        self._legal = np.zeros((rows, spec.actions), bool)
+        self._score = np.zeros((rows, spec.seats), np.float32)
+        self._reward = np.zeros((rows, spec.seats), np.float32)
+        self._never = np.zeros(rows, bool)
+        self._index = np.arange(rows)
+
+    def reset(self, seed: int) -> Turn:
+        self.rng[:] = seeds.rows(seed, self.rows, "table")
+        self.rules.deal(self.states, self.rng)
+        self._score[:] = self._reward[:] = 0
+        return self._turn(self._never, None)
+
+    def step(self, actions: np.ndarray, rows: np.ndarray | None = None) -> Turn:
+        """actions: int32 [N], each legal in its row; with `rows`, only those move and have an action."""
+        if rows is None:
+            self._refuse_illegal(self._index, actions)
+            self.rules.play(self.states, actions, self.rng)
+        else:
+            self._refuse_illegal(rows, actions)
+            states, rng = self.states[rows], self.rng[rows]
+            self.rules.play(states, actions, rng)
+            self.states[rows], self.rng[rows] = states, rng
+        before = self._score.copy()
+        self.rules.score(self.states, self._score)
+        np.subtract(self._score, before, out=self._reward)
+        over = self.rules.over(self.states)
+        return self._turn(over, self._deal_anew(over) if over.any() else None)
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        """Everything the table's future depends on."""
+        return {"states": self.states.copy(), "rng": self.rng.copy()}
+
+    def restore(self, snapshot: dict[str, np.ndarray]) -> Turn:
+        self.states[:] = snapshot["states"]
+        self.rng[:] = snapshot["rng"]
+        self.rules.score(self.states, self._score)
+        self._reward[:] = 0
+        return self._turn(self._never, None)
+
+    def close(self) -> None:
+        pass
+
+    def _refuse_illegal(self, rows: np.ndarray, actions: np.ndarray) -> None:
+        if actions.min() >= 0 and actions.max() < self.spec.actions and self._legal[rows, actions].all():
+            return
+        refuse_illegal(self._legal, rows, actions, self.spec.game)
+
+    def _deal_anew(self, over: np.ndarray) -> Finished:
+        spec, rows = self.spec, np.flatnonzero(over)
+        states, rng = self.states[rows], self.rng[rows]
+        stats = np.zeros((len(rows), spec.seats, len(spec.stats)), np.float32)
+        self.rules.stats(states, stats)
+        finished = Finished(rows, self._score[rows], stats)
+        self.rules.deal(states, rng)
+        self.states[rows], self.rng[rows] = states, rng
+        self._score[rows] = 0
+        return finished
+
+    def _turn(self, ended: np.ndarray, finished: Finished | None) -> Turn:
+        self.rules.legal(self.states, self._legal)
+        self.rules.observe(self.states, self._obs)
+        seat = self.rules.seat(self.states)
+        return Turn(self._obs, self._legal, seat, self._reward, ended, self._never, finished)
+
+
+def refuse_illegal(legal: np.ndarray, rows: Iterable[int], actions: np.ndarray, game: str) -> None:
+    """Name the first illegal action. legal: bool [N, A]; rows, actions: [M]"""
+    for row, action in zip(rows, actions, strict=True):
+        if not 0 <= action < legal.shape[1]:
+            raise Failure(f"{game}: action {action} in row {row} is not in 0..{legal.shape[1] - 1}")
+        if not legal[row, action]:
+            raise Failure(f"{game}: action {action} in row {row} is illegal there")

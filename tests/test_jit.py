@@ -1,0 +1,76 @@
+"""Compiled code on disk: reused while the sources stay as they are, never after one of them changed."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+CALLER = """
+from ludus.core.jit import njit
+from mygame.prices import price
+
+@njit
+def total(n):
+    return n * price()
+"""
+PRICES = """
+from ludus.core.jit import njit
+
+@njit
+def price():
+    return {price}
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Write mygame with a price, and what another process makes of it: total(2) and whether it compiled."""
+    package = tmp_path / "mygame"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "rules.py").write_text(CALLER)
+    program = (
+        "from mygame.rules import total; value = total(2); "
+        "print(value, sum(total.stats.cache_hits.values()), sum(total.stats.cache_misses.values()))"
+    )
+    env = os.environ | {"LUDUS_CACHE": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def run(price: int) -> tuple[int, int, int]:
+        (package / "prices.py").write_text(PRICES.format(price=price))
+        result = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+        )
+        value, hits, misses = map(int, result.stdout.split())
+        return value, hits, misses
+
+    return run
+
+
+def test_an_edit_in_a_called_file_is_never_served_stale(run):
+    assert run(price=5) == (10, 0, 1), "the first process compiles"
+    assert run(price=5) == (10, 1, 0), "the second finds it on disk"
+    assert run(price=7) == (14, 0, 1), "rules.py did not change, but what it calls did"
+    assert run(price=5) == (10, 1, 0), "an edit taken back finds the old code"
+
+
+def test_environments_beside_a_users_game_are_not_read(tmp_path):
+    from ludus.core.jit import _sources
+
+    for name in ("game.py", "part/more.py", ".venv/lib/a.py", "part/site-packages/b.py", "notes.txt"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    assert [str(file.relative_to(tmp_path)) for file in _sources(tmp_path)] == ["game.py", "part/more.py"]
+
+
+def test_compiling_is_told_once(tmp_path, monkeypatch, capsys):
+    from ludus.core import jit
+
+    monkeypatch.setenv("LUDUS_CACHE", str(tmp_path / "cache"))
+    for _ in range(2):
+        with jit.announced("a game", tmp_path):
+            pass
+    told = capsys.readouterr().err
+    assert told.count("compiling a game (once for this version) ...") == 1 and told.endswith("s\n")
+    jit.cache_folder.cache_clear()
