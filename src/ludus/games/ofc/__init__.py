@@ -1,0 +1,62 @@
+"""Pineapple Open-Face Chinese poker for two or three, with jokers and Fantasyland."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ludus.core.rules import Bot, Rules
+
+if TYPE_CHECKING:
+    from ludus.games.ofc.screen import OfcScreen
+
+
+@dataclass(frozen=True)
+class Options:
+    seats: Literal[2, 3] = 3
+    jokers: Literal[0, 2] = 2
+    """Wild cards in the deck."""
+    fantasyland: Literal["progressive", "flat", "off"] = "progressive"
+    """Cards in Fantasyland: 14 to 17 by the top row, always 14, or no Fantasyland."""
+    fantasyland_hands: Literal["played", "valued"] = "played"
+    """Play Fantasyland hands, or pay what they were measured to be worth and skip them (fast training)."""
+    stay_middle: bool = False
+    """A full house or better in the middle also stays in Fantasyland."""
+    hands: int = 10
+    """Hands in a session, which is one game: the button moves, Fantasyland carries over."""
+
+
+def make_rules(options: Options) -> Rules:
+    from ludus.games.ofc.rules import Ofc
+
+    return Ofc(options)
+
+
+def make_bots(rules: Rules) -> dict[str, Callable[[], Bot]]:
+    from ludus.games.ofc.bots import Greedy, Rollout
+
+    return {"greedy": lambda: Greedy(rules), "rollout": lambda: Rollout(rules)}
+
+
+def make_screen(rules: Rules) -> "OfcScreen":
+    from ludus.games.ofc.screen import OfcScreen
+
+    return OfcScreen(rules)
+
+
+def unit(rules: Rules) -> tuple[str, int]:
+    """What results are counted by, and how many of them a game has."""
+    return "hand", rules.options.hands  # type: ignore[attr-defined]
+
+
+def columns(stats: dict[str, float]) -> dict[str, str]:
+    """What people watch, from the means of a session: normal hands first, then those in Fantasyland."""
+    hands, fantasy = max(stats["hands"], 1e-9), stats["fl_hands"]
+    return {
+        "foul %": f"{100 * stats['fouls'] / hands:.1f}",
+        "royalty": f"{stats['royalties'] / hands:.2f}",
+        "win %": f"{100 * stats['wins'] / hands:.1f}",
+        "15+ %": f"{100 * stats['big'] / hands:.1f}",
+        "FL entry %": f"{100 * stats['entries'] / hands:.1f}",
+        "FL stay %": f"{100 * stats['fl_stays'] / fantasy:.1f}" if fantasy else "-",
+        "FL royalty": f"{stats['fl_royalties'] / fantasy:.1f}" if fantasy else "-",
+    }

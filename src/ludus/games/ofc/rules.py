@@ -1,0 +1,231 @@
+"""OFC as Rules: legal actions, observations and text, for many sessions at once."""
+
+import numpy as np
+
+from ludus.core.errors import Usage
+from ludus.core.jit import njit
+from ludus.core.spec import Spec
+from ludus.games.ofc import Options, text
+from ludus.games.ofc.cards import CARDS, EMPTY, JOKER
+from ludus.games.ofc.hand import (
+    ACTIONS,
+    FIRST_ACTIONS,
+    FIRST_DRAW,
+    STATE,
+    STATS,
+    STREETS,
+    act,
+    redeal_hidden,
+    start_session,
+    unseen,
+)
+from ludus.games.ofc.scoring import FANTASY_FLAT, FANTASY_OFF, FANTASY_PROGRESSIVE, ROW_SIZE, ROW_START
+
+FANTASY = {"off": FANTASY_OFF, "flat": FANTASY_FLAT, "progressive": FANTASY_PROGRESSIVE}
+
+ROW_FEATURES = 13 + 1 + 4 + 1  # cards of each rank, jokers, cards of each suit, room
+SEAT_FEATURES = 3 * ROW_FEATURES + 1  # three rows, Fantasyland cards above 13
+CARD_FEATURES = 13 + 1 + 4  # one-hot rank or joker, one-hot suit
+UNSEEN_FEATURES = CARDS + 13 + 4  # each card, cards of each rank, cards of each suit
+COMMON_FEATURES = FIRST_DRAW * CARD_FEATURES + UNSEEN_FEATURES + STREETS + 3 + 1
+ONES = 0x1111111111111  # one bit for each rank
+EIGHT = np.array([sum(1 << 8 * i for i in range(8) if bits >> i & 1) for bits in range(256)], np.uint64)
+"""Eight bits as eight bytes of 0 or 1."""
+
+
+def _first_street() -> np.ndarray:
+    """Which ways to place five cards leave at most three on top. bool [243]"""
+    top = [sum(code // 3**i % 3 == 0 for i in range(5)) for code in range(FIRST_ACTIONS)]
+    return np.array(top) <= 3
+
+
+def _later_streets() -> np.ndarray:
+    """Which ways to place two cards fit the room (0, 1, 2+) in top, middle, bottom. bool [3, 3, 3, 27]"""
+    fits = np.zeros((3, 3, 3, 27), bool)
+    for room in np.ndindex(3, 3, 3):
+        for code in range(27):
+            need = np.bincount([code // 9, code // 3 % 3], minlength=3)
+            fits[*room, code] = (need <= room).all()
+    return fits
+
+
+FIRST_LEGAL, LATER_LEGAL = _first_street(), _later_streets()
+
+
+@njit
+def deal_rows(states, rng):
+    for i in range(len(states)):
+        start_session(states[i], rng[i])
+
+
+@njit
+def play_rows(states, actions, rng):
+    for i in range(len(states)):
+        act(states[i], actions[i], rng[i])
+
+
+@njit
+def redeal_rows(states, rng):
+    for i in range(len(states)):
+        redeal_hidden(states[i], rng[i])
+
+
+@njit
+def legal_rows(states, out):
+    for i in range(len(states)):
+        state = states[i]
+        for action in range(ACTIONS):
+            out[i, action] = False
+        if state.over:
+            continue
+        # Plain loops: a slice set from another array is four times slower in compiled code.
+        if state.street == 0:
+            for action in range(FIRST_ACTIONS):
+                out[i, action] = FIRST_LEGAL[action]
+        else:
+            mine = state.turn
+            top, middle = min(3 - state.count[mine, 0], 2), min(5 - state.count[mine, 1], 2)
+            bottom = min(5 - state.count[mine, 2], 2)
+            for code in range(ACTIONS - FIRST_ACTIONS):
+                out[i, FIRST_ACTIONS + code] = LATER_LEGAL[top, middle, bottom, code]
+
+
+@njit
+def observe_rows(states, out):
+    """The parts and their order are described in docs/ofc.md. out: uint8 [N, obs]
+
+    Everything is indexed from the whole array: views of rows cost more than what is written into them.
+    """
+    words = out.view(np.uint64)
+    for i in range(len(states)):
+        state = states[i]
+        for word in range(words.shape[1]):
+            words[i, word] = 0
+        observe_unseen(unseen(state), words, out, i)
+        at = UNSEEN_FEATURES
+        for ahead in range(state.seats):
+            observe_seat(state, (state.turn + ahead) % state.seats, out, i, at)
+            at += SEAT_FEATURES
+        for place in range(FIRST_DRAW):
+            card = state.drawn[place]
+            if card < JOKER:
+                out[i, at + (card >> 2)] = 1
+                out[i, at + 14 + (card & 3)] = 1
+            else:
+                out[i, at + 13] = card != EMPTY
+            at += CARD_FEATURES
+        out[i, at + min(state.street, STREETS - 1)] = 1
+        at += STREETS
+        out[i, at + (state.turn + 2 * state.seats - state.button - 1) % state.seats] = 1
+        at += 3
+        out[i, at] = state.hand + 1 >= state.hands
+
+
+@njit
+def observe_seat(state, seat, out, i, at):
+    """One seat's board by row; a Fantasyland board stays face down until the showdown."""
+    fantasy = state.fantasy_cards[seat]
+    if fantasy:
+        out[i, at + 3 * ROW_FEATURES] = fantasy - 13
+        return
+    for row in range(3):
+        count = state.count[seat, row]
+        for place in range(count):
+            card = state.board[seat, ROW_START[row] + place]
+            if card < JOKER:
+                out[i, at + (card >> 2)] += 1
+                out[i, at + 14 + (card & 3)] += 1
+            else:
+                out[i, at + 13] += 1
+        out[i, at + 18] = ROW_SIZE[row] - count
+        at += ROW_FEATURES
+
+
+@njit
+def observe_unseen(cards, words, out, i):
+    """Each card that may still come, and how many of each rank and suit. cards: bits, four for each rank"""
+    for eight in range(7):  # two bytes too many, which are written over
+        words[i, eight] = EIGHT[cards >> np.uint64(8 * eight) & np.uint64(255)]
+    naturals = cards & np.uint64((1 << JOKER) - 1)
+    pairs = naturals - (naturals >> np.uint64(1) & np.uint64(0x5555555555555))
+    fours = (pairs & np.uint64(0x3333333333333)) + (pairs >> np.uint64(2) & np.uint64(0x3333333333333))
+    for rank in range(13):
+        out[i, CARDS + rank] = fours >> np.uint64(4 * rank) & np.uint64(15)
+    for suit in range(4):
+        of_suit = naturals >> np.uint64(suit) & np.uint64(ONES)
+        out[i, CARDS + 13 + suit] = of_suit * np.uint64(0x1111111111111111) >> np.uint64(
+            60
+        )  # adds the nibbles
+
+
+class Ofc:
+    def __init__(self, options: Options) -> None:
+        if options.seats not in (2, 3):
+            raise Usage(f"ofc is for 2 or 3 seats, not {options.seats}")
+        if options.jokers not in (0, 2):
+            raise Usage(f"ofc is played with 0 or 2 jokers, not {options.jokers}")
+        if options.fantasyland not in FANTASY:
+            raise Usage(f"fantasyland is {', '.join(FANTASY)}, not {options.fantasyland!r}")
+        if options.fantasyland_hands not in ("played", "valued"):
+            raise Usage(f"fantasyland_hands is played or valued, not {options.fantasyland_hands!r}")
+        if not 1 <= options.hands <= 1_000_000:
+            raise Usage(f"a session has 1 to 1,000,000 hands, not {options.hands}")
+        self.options = options
+        self.spec = Spec(
+            game="ofc",
+            seats=options.seats,
+            actions=ACTIONS,
+            obs_shape=(-(-(options.seats * SEAT_FEATURES + COMMON_FEATURES) // 8) * 8,),  # whole words
+            state=STATE,
+            stats=STATS,
+            hidden=True,
+        )
+
+    def blank(self, n):
+        states = np.zeros(n, STATE)
+        states["seats"] = self.options.seats
+        states["jokers"] = self.options.jokers
+        states["fantasy"] = FANTASY[self.options.fantasyland]
+        states["valued"] = self.options.fantasyland_hands == "valued"
+        states["stay_middle"] = self.options.stay_middle
+        states["hands"] = self.options.hands
+        return states
+
+    def deal(self, states, rng):
+        deal_rows(states, rng)
+
+    def seat(self, states):
+        return states["turn"].copy()
+
+    def over(self, states):
+        return states["over"] == 1
+
+    def legal(self, states, out):
+        legal_rows(states, out)
+
+    def observe(self, states, out):
+        observe_rows(states, out)
+
+    def play(self, states, actions, rng):
+        play_rows(states, actions, rng)
+
+    def score(self, states, out):
+        out[:] = states["points"][:, : self.spec.seats]
+
+    def stats(self, states, out):
+        out[:] = states["stats"][:, : self.spec.seats]
+
+    def redeal(self, states, rng):
+        redeal_rows(states, rng)
+
+    def text(self, state):
+        return text.state_text(state)
+
+    def parse(self, line):
+        return text.parse_state(line, self.blank(1))
+
+    def action_text(self, state, action):
+        return text.action_text(state, action)
+
+    def parse_action(self, state, line):
+        return text.parse_action(state, line)

@@ -1,0 +1,107 @@
+"""What a finished board is worth: values, fouls, royalties, Fantasyland, and the points between two."""
+
+import numpy as np
+
+from ludus.core.jit import njit
+from ludus.games.ofc.cards import (
+    FOUL,
+    FULL_HOUSE,
+    NO_LIMIT,
+    PAIR,
+    QUADS,
+    TRIPS,
+    best_at_most,
+    category,
+    lead_rank,
+)  # fmt: skip
+
+TOP, MIDDLE, BOTTOM = 0, 1, 2
+ROW_SIZE = np.array([3, 5, 5])
+ROW_START = np.array([0, 3, 8])
+BOARD = 13
+
+MIDDLE_ROYALTY = np.array([0, 0, 0, 2, 4, 8, 12, 20, 30, 50])
+BOTTOM_ROYALTY = np.array([0, 0, 0, 0, 2, 4, 6, 10, 15, 25])
+SIX, QUEEN = 4, 10
+
+FANTASY_OFF, FANTASY_FLAT, FANTASY_PROGRESSIVE = 0, 1, 2
+FANTASY_VALUE = np.array([6.6, 16.7, 38.5, 75.8])
+"""Points that a Fantasyland of 14, 15, 16, 17 cards was measured to be worth against one opponent."""
+
+SCOOP, FOUL_COST = 3, 6
+
+
+@njit(inline="always")
+def top_royalty(value):
+    rank = lead_rank(value)
+    if category(value) == TRIPS:
+        return 10 + rank
+    if category(value) == PAIR and rank >= SIX:
+        return rank - SIX + 1
+    return 0
+
+
+@njit
+def board_values(board, values):
+    """Values of top, middle and bottom of a full board; True if it stands, False if it fouls.
+
+    Bottom first: every row takes the highest value that the row below it allows, so a joker never
+    forces a foul. board: uint8 [13]; values: int64 [3]
+    """
+    limit = NO_LIMIT
+    for row in (BOTTOM, MIDDLE, TOP):
+        start = ROW_START[row]
+        values[row] = best_at_most(board[start : start + ROW_SIZE[row]], ROW_SIZE[row], limit)
+        if values[row] == FOUL:
+            return False
+        limit = values[row]
+    return True
+
+
+@njit(inline="always")
+def royalties(values):
+    """Royalties of a board that stands."""
+    return (
+        top_royalty(values[TOP])
+        + MIDDLE_ROYALTY[category(values[MIDDLE])]
+        + BOTTOM_ROYALTY[category(values[BOTTOM])]
+    )
+
+
+@njit(inline="always")
+def entry_cards(values, fantasy):
+    """How many cards of Fantasyland a normal board that stands has earned; 0 for none."""
+    if fantasy == FANTASY_OFF:
+        return 0
+    kind, rank = category(values[TOP]), lead_rank(values[TOP])
+    if kind == TRIPS:
+        return 17 if fantasy == FANTASY_PROGRESSIVE else 14
+    if kind == PAIR and rank >= QUEEN:
+        return 14 + rank - QUEEN if fantasy == FANTASY_PROGRESSIVE else 14
+    return 0
+
+
+@njit(inline="always")
+def stays(values, stay_middle):
+    """Whether a Fantasyland board that stands keeps its seat there. A pair on top never does."""
+    return (
+        category(values[TOP]) == TRIPS
+        or category(values[BOTTOM]) >= QUADS
+        or (stay_middle and category(values[MIDDLE]) >= FULL_HOUSE)
+    )
+
+
+@njit
+def pair_points(mine, stand_mine, theirs, stand_theirs):
+    """Points that the first board wins from the second. mine, theirs: row values [3]"""
+    if not stand_mine and not stand_theirs:
+        return 0
+    if not stand_mine:
+        return -FOUL_COST - royalties(theirs)
+    if not stand_theirs:
+        return FOUL_COST + royalties(mine)
+    rows = 0
+    for row in range(3):
+        rows += np.sign(mine[row] - theirs[row])
+    scoop = SCOOP * np.sign(rows) if abs(rows) == 3 else 0
+    return rows + scoop + royalties(mine) - royalties(theirs)
