@@ -1,0 +1,157 @@
+"""The command line: what can be asked, and how errors are told. What is done lives in `commands` and `ui`.
+
+Commands import what they need when they run, so that `ludus --help` is instant.
+"""
+
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import tyro
+from tyro.conf import Positional, UseAppendAction, arg
+from tyro.extras import SubcommandApp
+
+from ludus.core.errors import Failure
+
+DESCRIPTION = (
+    "Ludus trains agents for games in parallel, and lets people watch and play them. "
+    "Add --debug to any command to see the traceback of an error."
+)
+GAME = "A game of `ludus games`, gym:ID, zoo:ID, module:Class of an environment, or the module of a game."
+INTERRUPTED = 130
+
+Game = Annotated[Positional[str], arg(metavar="GAME", help=GAME)]
+Switches = Annotated[
+    tuple[tuple[str, ...], ...],
+    UseAppendAction,
+    arg(
+        name="set",
+        metavar="SWITCH=VALUE",
+        help="Rule switches, as in `--set seats=2 jokers=0`; `ludus games GAME` lists them.",
+    ),
+]
+app = SubcommandApp()
+
+
+@app.command
+def games(
+    name: Annotated[Positional[str | None], arg(metavar="[GAME]")] = None,
+    /,
+    check: bool = False,
+) -> None:
+    """What can be played. With a game: its rule switches and bots.
+
+    Args:
+        name: A game of the list, or the module of your own.
+        check: Check that the game keeps every promise of the Rules contract.
+    """
+    from ludus.commands import games as command
+
+    command.show(name, check)
+
+
+@app.command
+def play(
+    game: Game,
+    /,
+    *,
+    seat: int = 0,
+    against: str | None = None,
+    seed: int | None = None,
+    switches: Switches = (),
+) -> None:
+    """Play in the terminal against bots.
+
+    Args:
+        seat: Your seat.
+        against: The bot in the other seats; the strongest unless told.
+        seed: The same seed deals the same game.
+    """
+    from ludus.ui.play import play_in_terminal
+
+    play_in_terminal(game, seat, against, seed, _flat(switches))
+
+
+@app.command(name="eval")
+def evaluate(
+    game: Game,
+    /,
+    *,
+    bots: tuple[str, ...] = (),
+    hands: int | None = None,
+    games: int | None = None,
+    seed: int = 0,
+    switches: Switches = (),
+) -> None:
+    """A tournament: each bot, strongest first, against every bot after it, on mirrored deals.
+
+    Args:
+        bots: Who plays; all bots of the game unless told.
+        hands: Hands of each match, for games that are sessions of hands (10,000 unless told).
+        games: Games of each match (1,000 unless told).
+        seed: The same seed deals the same cards.
+    """
+    from ludus.commands import eval as command
+
+    command.run_tournament(game, list(bots), hands, games, seed, _flat(switches))
+
+
+@app.command
+def bench(game: Game, /, *, rows: int = 1024, seconds: float = 3.0, switches: Switches = ()) -> None:
+    """Measure the speed of a table on one core, with random legal actions.
+
+    Args:
+        rows: Games side by side.
+        seconds: How long to measure.
+    """
+    from ludus.commands import bench as command
+
+    command.measure(game, rows, seconds, _flat(switches))
+
+
+@app.command
+def doctor() -> None:
+    """What this machine has, what is missing, and how to get it."""
+    from ludus.commands import doctor as command
+
+    command.examine()
+
+
+def _flat(switches: tuple[tuple[str, ...], ...]) -> list[str]:
+    return [word for words in switches for word in words]
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run a command and exit: 0 done, 1 failed, 2 can't be done as written, 130 interrupted."""
+    args = list(sys.argv[1:] if args is None else args)
+    debug = "--debug" in args
+    args = [word for word in args if word != "--debug"]
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # an installed command does not look there for the user's own games
+    try:
+        app.cli(prog="ludus", description=DESCRIPTION, args=args, config=(tyro.conf.FlagCreatePairsOff,))
+    except (KeyboardInterrupt, BrokenPipeError):
+        _leave_quietly()
+    except Failure as failure:
+        _tell(str(failure), failure.exit_code, debug)
+    except Exception as error:
+        what = f"unexpected {type(error).__name__}: {error}"
+        _tell(f"{what}; run again with --debug for the traceback", Failure.exit_code, debug)
+
+
+def _tell(message: str, exit_code: int, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    print(f"ludus: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(exit_code)
+
+
+def _leave_quietly() -> None:
+    # Python flushes stdout when it ends and would complain if nobody reads it any more.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What the commands of `ludus` do, one file each. They print; nobody imports them but the CLI."""

@@ -1,0 +1,90 @@
+"""`ludus eval`: a tournament between bots, as a table of who wins what from whom, and how sure that is."""
+
+import math
+import time
+from types import ModuleType
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ludus import games, machine, match, switches
+from ludus.core.errors import Usage
+from ludus.core.rules import Rules
+
+console = Console(highlight=False)
+HANDS, GAMES = 10_000, 1_000
+
+
+def run_tournament(
+    game: str, bots: list[str], hands: int | None, count: int | None, seed: int, words: list[str]
+) -> None:
+    options = switches.parsed(game, words)
+    module, rules = games.find(game), games.rules(game, **options)
+    bots = bots or games.bot_names(game)[::-1]
+    if len(bots) < 2:
+        raise Usage(f"a tournament needs two bots: choose from {', '.join(games.bot_names(game))}")
+    if rules.spec.seats < 2:
+        raise Usage(f"{game} has one seat, so there is nobody to play against")
+    games.warm_up(game, rules, bots)
+    unit, per_game = getattr(module, "unit", lambda rules: ("game", 1))(rules)
+    deals = _deals(game, rules, per_game, hands, count)
+    plays = f"{deals * rules.spec.seats * per_game:,} {unit}s"
+    console.print(f"{game}: {plays} a match, every deal once in each of {rules.spec.seats} seats", end="")
+    console.print(escape(f" ({', '.join(words)})" if words else ""))
+    start = time.perf_counter()
+    duels = []
+    for i, challenger in enumerate(bots):
+        for opponent in bots[i + 1 :]:
+            with console.status(f"{challenger} against {opponent} ..."):
+                duels.append(
+                    match.duel(game, challenger, opponent, deals, seed, machine.usable_cores(), **options)
+                )
+    console.print(_table(module, duels, unit, per_game, rules.spec.seats))
+    _rank(bots, duels)
+    console.print(f"{len(duels)} matches in {time.perf_counter() - start:.0f} s")
+
+
+def _deals(game: str, rules: Rules, per_game: int, hands: int | None, count: int | None) -> int:
+    """How many deals to mirror. Two at least, because one has no spread."""
+    for number in (hands, count):
+        if number is not None and number < 1:
+            raise Usage(f"{number} is too few to play")
+    has_hands = any(switch.name == "hands" for switch in switches.listed(games.find(game).Options))
+    if hands is not None and not has_hands:
+        raise Usage(f"{game} is not played in hands: say how many --games")
+    if count is None:
+        count = math.ceil((hands or HANDS) / per_game) if has_hands else GAMES
+    return max(2, math.ceil(count / rules.spec.seats))
+
+
+def _table(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int, seats: int) -> Table:
+    columns = getattr(module, "columns", lambda stats: {name: f"{mean:.2f}" for name, mean in stats.items()})
+    found: list[dict[str, str]] = [columns(duel.stats) for duel in duels]
+    others = "against" if seats == 2 else f"against\n{seats - 1} x"
+    heads = (name.replace(" ", "\n") for name in found[0])
+    table = Table("bot", others, f"points/{unit}\n(95 %)", *heads, box=None, pad_edge=False)
+    for column in table.columns[2:]:
+        column.justify, column.no_wrap = "right", True
+    for duel, cells in zip(duels, found, strict=True):
+        mean, margin = duel.mean / per_game, duel.margin / per_game
+        colour = "green" if mean > margin else "red" if mean < -margin else "yellow"
+        points = f"[{colour}]{mean:+.2f} ± {margin:.2f}[/]"
+        table.add_row(f"[bold]{duel.challenger}", duel.opponent, points, *cells.values())
+    return table
+
+
+def _rank(bots: list[str], duels: list[match.Duel]) -> None:
+    """Who beats whom beyond doubt; a pair within its confidence interval is told as open."""
+    beaten: dict[str, Any] = {bot: 0 for bot in bots}
+    open_pairs = []
+    for duel in duels:
+        if abs(duel.mean) <= duel.margin:
+            open_pairs.append(f"{duel.challenger} and {duel.opponent}")
+        else:
+            beaten[duel.challenger if duel.mean > 0 else duel.opponent] += 1
+    order = sorted(bots, key=lambda bot: -beaten[bot])
+    console.print("ranking: " + " > ".join(f"[bold]{bot}[/]" for bot in order))
+    if open_pairs:
+        console.print(f"too close to call with so few: {', '.join(open_pairs)}")

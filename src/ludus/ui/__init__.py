@@ -1,0 +1,1 @@
+"""What people look at. Reads games and runs; nothing else waits for it."""
