@@ -5,7 +5,7 @@ READY := .venv/.installed
 .PHONY: demo test check bench-core format
 
 demo: $(READY)  ## a tournament between the OFC bots
-	$(BIN)/ludus eval ofc --bots rollout greedy random --hands 3000
+	$(BIN)/ludus eval ofc --bots rollout greedy random --hands 2000
 
 test: $(READY)  ## the whole suite
 	$(BIN)/pytest -n 2

@@ -17,8 +17,8 @@ from ludus import games
 from ludus.core import seeds
 from ludus.core.rules import Bot, Rules
 
-CHUNK = 256
-"""Deals played side by side; also the unit of work of a process."""
+CHUNK = 50
+"""Deals played side by side; also the unit of work of a process, small so that all cores end together."""
 
 
 @dataclass(frozen=True)

@@ -127,11 +127,22 @@ def greedy_rows(states, out):
 
 
 @njit
+def best_rated(ratings, width):
+    """The `width` best rated actions, best first."""
+    left = ratings.copy()
+    found = np.empty(width, np.int64)
+    for place in range(width):
+        found[place] = np.argmax(left)
+        left[found[place]] = -np.inf
+    return found
+
+
+@njit
 def rollout_action(state, stream, futures, width):
     """The action whose greedy continuations bring the most points, over the same futures for all."""
     ratings, total = np.empty(ACTIONS), np.zeros(width)
     rate_actions(state, ratings)
-    candidates = np.argsort(-ratings)[:width]
+    candidates = best_rated(ratings, width)
     trials = np.empty(1, STATE)
     future = np.empty(2, np.uint64)
     for _ in range(futures):
@@ -141,7 +152,7 @@ def rollout_action(state, stream, futures, width):
                 total[c] = -np.inf
                 continue
             trials[0] = state
-            future[:] = stream
+            future[0], future[1] = stream
             total[c] += play_out(trials[0], candidates[c], future)
     return candidates[np.argmax(total)]
 

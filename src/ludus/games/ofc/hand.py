@@ -92,7 +92,7 @@ def full_deck(jokers):
     return (np.uint64(1) << np.uint64(JOKER + jokers)) - np.uint64(1)
 
 
-@njit
+@njit(inline="always")
 def start_session(state, stream):
     state.hand = 0
     state.over = 0
@@ -104,7 +104,7 @@ def start_session(state, stream):
     move_on(state, stream, 0)
 
 
-@njit
+@njit(inline="always")
 def start_hand(state, stream):
     state.deck = full_deck(state.jokers)
     state.street = 0
@@ -161,7 +161,7 @@ def place_cards(state, action):
     state.drawn[:] = EMPTY
 
 
-@njit
+@njit(inline="always")
 def act(state, action, stream):
     """The seat to move places its cards, and the session moves on to the next decision."""
     place_cards(state, action)
@@ -169,19 +169,23 @@ def act(state, action, stream):
     move_on(state, stream, place + 1)
 
 
-@njit
+@njit(inline="always")
 def set_fantasy(state):
     """Seats in Fantasyland put down their boards."""
     for seat in range(state.seats):
         cards = state.fantasy_cards[seat]
         if cards:
             setting = np.empty(MOST_FANTASY, np.uint8)
-            solve(state.fantasy_hand[seat], cards, FANTASY_VALUE[cards - 14], state.stay_middle == 1, setting)
-            state.board[seat, :] = setting[:BOARD]
-            state.count[seat, :] = ROW_SIZE
+            value = FANTASY_VALUE[cards - 14]
+            solve(state.fantasy_hand[seat], np.int64(cards), value, state.stay_middle == 1, setting)
+            # Loops, because compiling a slice set from another array takes seconds.
+            for slot in range(BOARD):
+                state.board[seat, slot] = setting[slot]
+            for row in range(3):
+                state.count[seat, row] = ROW_SIZE[row]
 
 
-@njit
+@njit(inline="always")
 def settle(state):
     """Showdown: boards are compared, points paid, Fantasyland earned; the session's next hand follows."""
     seats = state.seats
@@ -206,7 +210,7 @@ def settle(state):
         state.button = (state.button + 1) % seats
 
 
-@njit
+@njit(inline="always")
 def count_hand(state, seat, stands_, values, won):
     stats = state.stats[seat]
     bonus = royalties(values) if stands_ else 0
@@ -223,7 +227,7 @@ def count_hand(state, seat, stands_, values, won):
         stats[BIG] += won >= BIG_HAND
 
 
-@njit
+@njit(inline="always")
 def next_fantasy(state, seat, stands_, values):
     """Fantasyland of the next hand; a seat that stays keeps its number of cards."""
     cards = 0
