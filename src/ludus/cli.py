@@ -111,6 +111,14 @@ def bench(game: Game, /, *, rows: int = 1024, seconds: float = 3.0, switches: Sw
 
 
 @app.command
+def train(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS]")] = (), /) -> None:
+    """Train an agent. `ludus train GAME --help` lists every flag with the game's own values."""
+    from ludus.commands import train as command
+
+    command.run(list(words))
+
+
+@app.command
 def doctor() -> None:
     """What this machine has, what is missing, and how to get it."""
     from ludus.commands import doctor as command
@@ -130,6 +138,8 @@ def main(args: list[str] | None = None) -> None:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # an installed command does not look there for the user's own games
     try:
+        if args[:1] == ["train"]:  # its flags' defaults depend on the game, so it reads them itself
+            return train(tuple(args[1:]))
         app.cli(prog="ludus", description=DESCRIPTION, args=args, config=(tyro.conf.FlagCreatePairsOff,))
     except (KeyboardInterrupt, BrokenPipeError):
         _leave_quietly()

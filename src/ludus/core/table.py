@@ -80,6 +80,12 @@ class RulesTable:
         over = self.rules.over(self.states)
         return self._turn(over, self._deal_anew(over) if over.any() else None)
 
+    def write_into(self, obs: np.ndarray, legal: np.ndarray, turn: Turn) -> Turn:
+        """From now on write observations and masks into these arrays, e.g. memory that a GPU reads."""
+        obs[:], legal[:] = self._obs, self._legal
+        self._obs, self._legal = obs, legal
+        return turn._replace(obs=obs, legal=legal)
+
     def snapshot(self) -> dict[str, np.ndarray]:
         """Everything the table's future depends on."""
         return {"states": self.states.copy(), "rng": self.rng.copy()}

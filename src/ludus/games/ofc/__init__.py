@@ -25,6 +25,25 @@ class Options:
     """Hands in a session, which is one game: the button moves, Fantasyland carries over."""
 
 
+PRESETS: dict[str, dict] = {
+    "default": {
+        "decisions": 20_000_000,
+        "switches": {"hands": 1, "fantasyland_hands": "valued"},
+        "rows": 128,
+        "steps": 60,  # four hands of three seats
+        "ppo": {"gamma": 1.0, "epochs": 2, "learning_rate": 1e-3, "entropy": 0.02, "minibatch": 2048},
+    },
+    "test": {
+        "decisions": 20_000,
+        "rows": 16,
+        "steps": 30,
+        "net": {"hidden": (64,)},
+        "ppo": {"minibatch": 240},
+    },
+    "quick": {"decisions": 10_000_000, "seconds": 120.0},
+}
+
+
 def make_rules(options: Options) -> Rules:
     from ludus.games.ofc.rules import Ofc
 

@@ -1,0 +1,95 @@
+"""A trained policy as a bot: plays any native game, and may look ahead with its own policy and value."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ludus.core.dice import next64
+from ludus.core.jit import njit
+from ludus.core.rules import Rules, States, Streams
+from ludus.store.run import read_config, read_weights
+from ludus.train.worker import make_policy
+
+WIDTH = 8
+"""Actions that a look ahead compares: the policy's first choices."""
+
+
+@njit
+def uniforms(rng, out):
+    """One number in [0, 1) from each row's stream."""
+    for i in range(len(out)):
+        out[i] = np.float32(next64(rng[i]) >> np.uint64(40)) / np.float32(1 << 24)
+
+
+class Agent:
+    """The policy of a run. With `rollouts`, it tries its best ideas on that many redealt futures each."""
+
+    def __init__(self, rules: Rules, folder: Path, rollouts: int = 0) -> None:
+        self.rules, self.rollouts = rules, rollouts
+        self.policy = make_policy(rules.spec, read_config(folder).net)
+        self.policy.load_named(read_weights(folder))
+
+    def choose(self, states: States, rng: Streams) -> np.ndarray:
+        obs, legal = self._look(states)
+        logits = np.where(legal, self.policy.logits(obs), -np.inf)
+        if not self.rollouts:
+            return logits.argmax(1).astype(np.int32)
+        return np.array(
+            [self._best(states[i : i + 1], logits[i], rng[i : i + 1]) for i in range(len(states))], np.int32
+        )
+
+    def _look(self, states: States) -> tuple[np.ndarray, np.ndarray]:
+        spec = self.rules.spec
+        obs = np.zeros((len(states), *spec.obs_shape), spec.obs_dtype)
+        legal = np.zeros((len(states), spec.actions), bool)
+        self.rules.observe(states, obs)
+        self.rules.legal(states, legal)
+        return obs, legal
+
+    def _best(self, state: States, logits: np.ndarray, rng: Streams) -> int:
+        """The idea with the best mean outcome; all ideas meet the same futures."""
+        ideas = np.argsort(-logits)[:WIDTH]
+        ideas = ideas[np.isfinite(logits[ideas])].astype(np.int32)
+        next64(rng[0])
+        futures = np.repeat(rng, self.rollouts, 0)
+        futures[:, 0] += np.arange(self.rollouts, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        streams = np.tile(futures, (len(ideas), 1))
+        trials = np.repeat(state, len(streams))
+        self.rules.redeal(trials, streams)
+        outcome = self._outcomes(
+            trials, np.repeat(ideas, self.rollouts), streams, int(self.rules.seat(state)[0])
+        )
+        return int(ideas[outcome.reshape(len(ideas), -1).mean(1).argmax()])
+
+    def _outcomes(self, states: States, actions: np.ndarray, rng: Streams, seat: int) -> np.ndarray:
+        """Points of `seat` once it is to move again or the game is over, and the value of what is left."""
+        score = np.zeros((len(states), self.rules.spec.seats), np.float32)
+        self.rules.score(states, score)
+        outcome = -score[:, seat]
+        self.rules.play(states, actions, rng)
+        while True:
+            others = np.flatnonzero(~self.rules.over(states) & (self.rules.seat(states) != seat))
+            if not len(others):
+                break
+            some, streams = states[others], rng[others]
+            self.rules.play(some, self._sample(some, streams), streams)
+            states[others], rng[others] = some, streams
+        self.rules.score(states, score)
+        outcome += score[:, seat]
+        open_rows = np.flatnonzero(~self.rules.over(states))
+        if len(open_rows):
+            outcome[open_rows] += self.policy.value(self._look(states[open_rows])[0])
+        return outcome
+
+    def _sample(self, states: States, rng: Streams) -> np.ndarray:
+        from ludus.nets.plain import sample
+
+        obs, legal = self._look(states)
+        luck, actions, logp = (
+            np.empty(len(obs), np.float32),
+            np.empty(len(obs), np.int32),
+            np.empty(len(obs), np.float32),
+        )
+        uniforms(rng, luck)
+        sample(self.policy.logits(obs), legal, luck, np.float32(1), actions, logp)
+        return actions

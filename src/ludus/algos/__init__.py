@@ -1,0 +1,1 @@
+"""Algorithms: each file says what a block holds and how a learner turns blocks into better weights."""

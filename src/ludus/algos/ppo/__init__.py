@@ -1,0 +1,52 @@
+"""PPO with action masks, over seats: what it can be told, and what a block holds. Needs no torch.
+
+A block is [T, N]: each of N games contributes T decisions of the learning policy, whoever's seat they
+were. `learner.py` learns from it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ludus.core.block import Column
+from ludus.core.spec import Spec
+
+
+@dataclass(frozen=True)
+class Config:
+    learning_rate: float = 5e-4
+    learning_rate_end: float = 0.1
+    """Share of the learning rate that is left at the end of the run."""
+    gamma: float = 0.99
+    """Worth of a point at a seat's next decision. 1 for games whose points come at the end."""
+    gae: float = 0.95
+    """How far advantages look ahead: 0 one decision, 1 the whole game (lambda of GAE)."""
+    clip: float = 0.2
+    epochs: int = 3
+    minibatch: int = 2048
+    entropy: float = 0.01
+    entropy_end: float = 0.1
+    """Share of the entropy bonus that is left at the end of the run."""
+    value: float = 0.5
+    """Weight of the value loss."""
+    max_grad_norm: float = 0.5
+    target_kl: float = 0.03
+    """Stop this block's epochs once the policy moved this far from the one that played; 0 for never."""
+
+
+def columns(spec: Spec) -> list[Column]:
+    action = (
+        Column("action", spec.box[0].shape, np.dtype(np.float32))
+        if spec.box
+        else Column("action", (), np.dtype(np.int32))
+    )
+    return [
+        Column("obs", spec.obs_shape, spec.obs_dtype),
+        Column("legal", (spec.actions,), np.dtype(bool)),
+        action,
+        Column("logp", (), np.dtype(np.float32)),
+        Column("seat", (), np.dtype(np.int8)),
+        Column("reward", (spec.seats,), np.dtype(np.float32)),  # paid to every seat until the next decision
+        Column("ended", (), np.dtype(bool)),  # the game was over, or cut off, before the next decision
+        Column("bootstrap", (), np.dtype(np.float32)),  # value of the cut-off position, 0 if it was over
+    ]

@@ -1,0 +1,271 @@
+"""PPO's learner (Schulman et al. 2017; details after Huang et al. 2022).
+
+A decision's advantage continues at the same seat's next decision in that game.
+"""
+
+import copy
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ludus.algos.ppo import Config
+from ludus.core.block import Block
+from ludus.core.jit import njit
+from ludus.core.spec import Spec
+from ludus.nets.net import Net
+
+
+@njit
+def advantages(value, rho, seat, reward, ended, bootstrap, gamma, lam, out, known):
+    """GAE for each seat on its own, backwards through [T, N]; rho corrects for an older policy (V-trace).
+
+    A seat's last decision in a block has no successor yet, unless the game ended: it only serves as the
+    bootstrap of the one before, and is marked as not known. reward: [T, N, seats]
+    """
+    steps, rows = seat.shape
+    seats = reward.shape[2]
+    for n in range(rows):
+        paid, next_value, next_adv = np.zeros(seats), np.zeros(seats), np.zeros(seats)
+        has_next = np.zeros(seats, np.bool_)
+        for t in range(steps - 1, -1, -1):
+            s = seat[t, n]
+            if ended[t, n]:
+                paid[:] = 0
+                next_adv[:] = 0
+                next_value[:] = 0
+                next_value[s] = bootstrap[t, n]
+                has_next[:] = True
+            for other in range(seats):
+                paid[other] += reward[t, n, other]
+            known[t, n] = has_next[s]
+            out[t, n] = 0.0
+            if has_next[s]:
+                weight = min(rho[t, n], 1.0)
+                delta = paid[s] + gamma * next_value[s] - value[t, n]
+                out[t, n] = weight * (delta + gamma * lam * next_adv[s])
+            next_value[s] = value[t, n]
+            next_adv[s] = out[t, n]
+            has_next[s] = True
+            paid[s] = 0
+
+
+class Learner:
+    """Owns the network and its optimiser; turns blocks into updates."""
+
+    def __init__(self, spec: Spec, net: Net, config: Config, device: str = "cpu") -> None:
+        self.spec, self.net, self.config, self.device = spec, net.to(device), config, torch.device(device)
+        self.on_gpu = self.device.type == "cuda"
+        rate = torch.tensor(config.learning_rate, device=device) if self.on_gpu else config.learning_rate
+        self.optimiser = torch.optim.Adam(
+            net.parameters(), lr=rate, eps=1e-5, fused=True, capturable=self.on_gpu
+        )
+        self.progress = 0.0
+        self._seen_values = 0
+        self._obs_count = 1e-4
+        self._entropy_weight = torch.tensor(config.entropy, device=device)
+        self._data: dict[str, Tensor] = {}  # all columns of the blocks being learned from
+        self._recorded: Recorded | None = None
+
+    def learn(self, blocks: list[Block], behind: bool) -> dict[str, float]:
+        """One update from finished blocks. behind: an older policy than ours played them."""
+        data = self._gather(blocks)
+        if self.net.as_float:
+            self._track_observations(data["obs"])
+        value, logp = self._look(data, behind)
+        rho = torch.exp(logp - data["logp"]) if behind else torch.ones_like(value)
+        adv, known = self._advantages(blocks, value, rho)
+        target = adv + value
+        self._track_values(target[known])
+        explained = 1 - (target - value)[known].var() / target[known].var().clamp_min(1e-8)
+        data["adv"].copy_((adv - adv[known].mean()) / (adv[known].std() + 1e-8))
+        data["target"].copy_(target)
+        data["known"].copy_(known)
+        metrics = self._epochs(data)
+        metrics["value/explained"] = float(explained)
+        metrics["policy/lag_ratio"] = float((rho - 1).abs().mean())
+        return metrics
+
+    def _gather(self, blocks: list[Block]) -> dict[str, Tensor]:
+        """The blocks' columns joined [B, ...] on our device, in memory that stays: a recording needs that."""
+        total = sum(block.decisions for block in blocks)
+        if not self._data or len(self._data["adv"]) != total:
+            self._recorded = None
+            self._data = {name: torch.empty(total, device=self.device) for name in ("adv", "target", "known")}
+        for name in ("obs", "legal", "action", "logp"):
+            parts = [column(block, name).flatten(0, 1) for block in blocks]
+            if name not in self._data:
+                shape = (total, *parts[0].shape[1:])
+                self._data[name] = torch.empty(shape, dtype=parts[0].dtype, device=self.device)
+            at = 0
+            for part in parts:
+                self._data[name][at : at + len(part)].copy_(part, non_blocking=True)
+                at += len(part)
+        return self._data
+
+    @torch.no_grad()
+    def _look(self, data: dict[str, Tensor], behind: bool) -> tuple[Tensor, Tensor]:
+        """Values (and, if needed, our log-probabilities) of all decisions."""
+        values, logps, size = [], [], 65536 if self.on_gpu else 4096
+        for start in range(0, len(data["obs"]), size):
+            part = slice(start, start + size)
+            logits, value, _ = self.net(data["obs"][part], data["legal"][part])
+            values.append(value)
+            logps.append(
+                log_prob(self.net, logits, data["action"][part])[0] if behind else data["logp"][part]
+            )
+        return torch.cat(values), torch.cat(logps)
+
+    def _advantages(self, blocks: list[Block], value: Tensor, rho: Tensor) -> tuple[Tensor, Tensor]:
+        values, rhos = value.cpu().numpy(), rho.cpu().numpy()
+        adv, known, at = np.empty_like(values), np.empty(len(values), bool), 0
+        for block in blocks:
+            shape, part = (block.steps, block.rows), slice(at, at + block.decisions)
+            advantages(
+                values[part].reshape(shape), rhos[part].reshape(shape), block["seat"], block["reward"],
+                block["ended"], block["bootstrap"], self.config.gamma, self.config.gae,
+                adv[part].reshape(shape), known[part].reshape(shape),
+            )  # fmt: skip
+            at += block.decisions
+        return torch.from_numpy(adv).to(self.device), torch.from_numpy(known).to(self.device)
+
+    def _epochs(self, data: dict[str, Tensor]) -> dict[str, float]:
+        config, total = self.config, len(data["obs"])
+        size = min(config.minibatch, total)
+        self._entropy_weight.fill_(config.entropy * self._decayed(config.entropy_end))
+        self._set_rate(config.learning_rate * self._decayed(config.learning_rate_end))
+        if self.on_gpu and self._recorded is None:
+            self._recorded = Recorded(self, data, size)
+        sums, last = torch.zeros(6, device=self.device), torch.zeros(6, device=self.device)
+        updates = epochs = 0
+        for _ in range(config.epochs):
+            order = torch.randperm(total, device=self.device)
+            last.zero_()
+            for start in range(0, total - size + 1, size):
+                pick = order[start : start + size]
+                losses = self._recorded.replay(pick) if self._recorded else self._update(data, pick)
+                last += losses
+                updates += 1
+            sums += last
+            epochs += 1
+            if config.target_kl and float(last[3]) * epochs / updates > config.target_kl:
+                break
+        policy, value, entropy, kl, clipped, norm = (sums / updates).tolist()
+        return {
+            "losses/policy": policy, "losses/value": value, "policy/entropy": entropy, "policy/kl": kl,
+            "policy/clipped": clipped, "losses/grad_norm": norm, "learner/epochs": epochs,
+        }  # fmt: skip
+
+    def _update(self, data: dict[str, Tensor], pick: Tensor) -> Tensor:
+        """One step of the optimiser; policy, value, entropy, kl, clipped and gradient norm."""
+        config, net = self.config, self.net
+        mini = {name: column.index_select(0, pick) for name, column in data.items()}
+        logits, value, _ = net(mini["obs"], mini["legal"])
+        logp, entropy = log_prob(net, logits, mini["action"])
+        share = mini["known"] / mini["known"].sum().clamp_min(1)
+        log_ratio = logp - mini["logp"]
+        ratio = log_ratio.exp()
+        clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
+        policy_loss = -(torch.min(ratio * mini["adv"], clipped * mini["adv"]) * share).sum()
+        value_loss = (((value - mini["target"]) / net.value_std).square() * share).sum() / 2
+        mean_entropy = (entropy * share).sum()
+        loss = policy_loss + config.value * value_loss - self._entropy_weight * mean_entropy
+        self.optimiser.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(net.parameters(), config.max_grad_norm, foreach=True)
+        self.optimiser.step()
+        with torch.no_grad():
+            kl = ((ratio - 1 - log_ratio) * share).sum()  # low-variance estimate (Schulman 2020)
+            outside = (((ratio - 1).abs() > config.clip).float() * share).sum()
+            return torch.stack([policy_loss, value_loss, mean_entropy, kl, outside, norm])
+
+    def _decayed(self, end: float) -> float:
+        return 1 - (1 - end) * self.progress
+
+    def _set_rate(self, rate: float) -> None:
+        for group in self.optimiser.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def _track_values(self, target: Tensor) -> None:
+        """Values are learned in units of their own spread, whatever a game's points are worth."""
+        self._seen_values += 1
+        new = max(0.02, 1 / self._seen_values)
+        mean = self.net.value_mean + new * (target.mean() - self.net.value_mean)
+        std = self.net.value_std + new * (target.std().clamp_min(1e-2) - self.net.value_std)
+        self.net.rescale_value(mean, std)
+
+    def _track_observations(self, obs: Tensor) -> None:
+        """Running mean and spread of every number observed (Chan et al. 1979)."""
+        flat = obs.flatten(1).float()
+        count, mean, var = len(flat), flat.mean(0), flat.var(0, unbiased=False)
+        total = self._obs_count + count
+        delta = mean - self.net.obs_mean
+        kept = self.net.obs_std.square() * self._obs_count + var * count
+        spread = kept + delta.square() * self._obs_count * count / total
+        self.net.obs_mean += delta * count / total
+        self.net.obs_std.copy_((spread / total).sqrt().clamp_min(1e-4))
+        self._obs_count = total
+
+    def state_dict(self) -> dict:
+        return {
+            "net": self.net.state_dict(), "optimiser": self.optimiser.state_dict(), "progress": self.progress,
+            "seen_values": self._seen_values, "obs_count": self._obs_count,
+        }  # fmt: skip
+
+    def load_state_dict(self, state: dict) -> None:
+        self.net.load_state_dict(state["net"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.progress, self._seen_values = state["progress"], state["seen_values"]
+        self._obs_count = state["obs_count"]
+
+
+class Recorded:
+    """An update recorded as a CUDA graph: launching its kernels one by one costs more than running them."""
+
+    def __init__(self, learner: Learner, data: dict[str, Tensor], size: int) -> None:
+        self.pick = torch.arange(size, device=learner.device)
+        kept = copy.deepcopy((learner.net.state_dict(), learner.optimiser.state_dict()))
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):  # warm-up, whose steps are taken back
+                learner._update(data, self.pick)
+        torch.cuda.current_stream().wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.losses = learner._update(data, self.pick)
+        learner.net.load_state_dict(kept[0])
+        _restore_in_place(learner.optimiser, kept[1])
+
+    def replay(self, pick: Tensor) -> Tensor:
+        self.pick.copy_(pick)
+        self.graph.replay()
+        return self.losses
+
+
+def _restore_in_place(optimiser: torch.optim.Optimizer, kept: dict) -> None:
+    """Back to a kept state without new tensors: the recording holds the addresses of the old ones."""
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    for number, parameter in enumerate(parameters):
+        for name, tensor in optimiser.state[parameter].items():
+            before = kept["state"].get(number, {}).get(name)
+            tensor.copy_(before) if before is not None else tensor.zero_()
+
+
+def column(block: Block, name: str) -> Tensor:
+    """A column as a tensor: on the device already, or mapped from shared memory."""
+    tensors = getattr(block, "tensors", {})
+    return tensors[name] if name in tensors else torch.from_numpy(block[name])
+
+
+def log_prob(net: Net, logits: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probability of each action and entropy of each choice, both [B]."""
+    if net.log_std is not None:
+        chosen = torch.distributions.Normal(logits, net.log_std.exp())
+        return chosen.log_prob(action).flatten(1).sum(1), chosen.entropy().flatten(1).sum(1)
+    logs = logits.log_softmax(1)
+    entropy = -(logs.exp() * logs).sum(1)
+    return logs.gather(1, action.long().unsqueeze(1)).squeeze(1), entropy

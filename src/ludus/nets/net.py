@@ -1,0 +1,141 @@
+"""The policy and value network in torch, and its weights as one flat vector."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ludus.core.spec import Spec
+from ludus.nets import NetConfig, image_shape
+
+ILLEGAL = -70.0
+"""Logit of an illegal action: as good as never. Not lower: exp of less underflows, at five times the cost."""
+ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
+
+
+class Memory(NamedTuple):
+    """What an LSTM carries from one decision of a seat to its next."""
+
+    h: Tensor  # [B, lstm]
+    c: Tensor  # [B, lstm]
+
+
+class Net(nn.Module):
+    """Logits of actions and the value of the seat to move, in units of `value_std` around `value_mean`."""
+
+    obs_mean: Tensor
+    obs_std: Tensor
+    value_mean: Tensor
+    value_std: Tensor
+
+    def __init__(self, spec: Spec, config: NetConfig) -> None:
+        super().__init__()
+        self.spec, self.config = spec, config
+        self.images = config.reads_images(spec)
+        self.as_float = spec.obs_dtype.kind == "f"
+        self.policy_body, width = self._body()
+        self.value_body = None if config.shared else self._body()[0]
+        self.lstm = nn.LSTMCell(width, config.lstm) if config.lstm else None
+        width = config.lstm or width
+        outputs = int(np.prod(spec.box[0].shape)) if spec.box else spec.actions
+        self.policy = _orthogonal(nn.Linear(width, outputs), 0.01)  # near-uniform play at the start
+        self.value = _orthogonal(nn.Linear(width, 1), 1.0)
+        self.log_std = nn.Parameter(torch.zeros(outputs)) if spec.box else None
+        size = int(np.prod(spec.obs_shape))
+        self.register_buffer("obs_mean", torch.zeros(size))
+        self.register_buffer("obs_std", torch.ones(size))
+        self.register_buffer("value_mean", torch.zeros(()))
+        self.register_buffer("value_std", torch.ones(()))
+
+    def _body(self) -> tuple[nn.Sequential, int]:
+        layers: list[nn.Module] = []
+        width = int(np.prod(self.spec.obs_shape))
+        if self.images:
+            layers, width = _convolutions(image_shape(self.spec.obs_shape))
+        for hidden in self.config.hidden:
+            layers += [
+                _orthogonal(nn.Linear(width, hidden), math.sqrt(2)),
+                ACTIVATIONS[self.config.activation](),
+            ]
+            width = hidden
+        return nn.Sequential(*layers), width
+
+    def prepare(self, obs: Tensor) -> Tensor:
+        """Observations as the layers want them. obs: [B, *obs_shape]"""
+        if self.images:
+            obs = obs if obs.shape[1:] == image_shape(self.spec.obs_shape) else obs.permute(0, 3, 1, 2)
+            return obs.float() / 255 if self.spec.obs_dtype == np.uint8 else obs.float()
+        flat = obs.flatten(1).float()
+        return ((flat - self.obs_mean) / self.obs_std).clamp(-10, 10) if self.as_float else flat
+
+    def forward(
+        self, obs: Tensor, legal: Tensor, memory: Memory | None = None
+    ) -> tuple[Tensor, Tensor, Memory | None]:
+        """Logits [B, A] with illegal ones out of reach, value [B] in points, and the memory after."""
+        x = self.prepare(obs)
+        body = self.policy_body(x)
+        if self.lstm is not None:
+            assert memory is not None
+            memory = Memory(*self.lstm(body, memory))
+            body = memory.h
+        logits = self.policy(body)
+        if legal.shape[1]:
+            logits = logits.masked_fill(~legal, ILLEGAL)
+        return logits, self.value_of(x, body), memory
+
+    def value_of(self, x: Tensor, body: Tensor) -> Tensor:
+        """[B]; x: prepared observations, body: what the policy's layers made of them."""
+        body = self.value_body(x) if self.value_body is not None else body
+        return self.value(body).squeeze(1) * self.value_std + self.value_mean
+
+    def blank_memory(self, n: int) -> Memory | None:
+        if self.lstm is None:
+            return None
+        zeros = torch.zeros(n, self.config.lstm, device=self.value.weight.device)
+        return Memory(zeros, zeros.clone())
+
+    @torch.no_grad()
+    def rescale_value(self, mean: Tensor, std: Tensor) -> None:
+        """New units for the value, the value itself unchanged (PopArt, van Hasselt et al. 2016)."""
+        self.value.weight.mul_(self.value_std / std)
+        self.value.bias.mul_(self.value_std).add_(self.value_mean - mean).div_(std)
+        self.value_mean.copy_(mean)
+        self.value_std.copy_(std)
+
+
+def _orthogonal(layer: nn.Linear, gain: float) -> nn.Linear:
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def _convolutions(shape: tuple[int, int, int]) -> tuple[list[nn.Module], int]:
+    """Small filters for game planes and screens: a third of the Nature network's cost on a CPU."""
+    layers: list[nn.Module] = [
+        nn.Conv2d(shape[0], 16, 8, 4), nn.ReLU(), nn.Conv2d(16, 32, 4, 2), nn.ReLU(), nn.Flatten(),
+    ]  # fmt: skip
+    with torch.no_grad():
+        width = nn.Sequential(*layers)(torch.zeros(1, *shape)).shape[1]
+    return layers, width
+
+
+def flat_size(net: Net) -> int:
+    return sum(tensor.numel() for tensor in net.state_dict().values())
+
+
+@torch.no_grad()
+def flatten(net: Net, out: np.ndarray) -> None:
+    """All weights into one float32 vector, in the order of the state dictionary."""
+    parts = [tensor.reshape(-1).float() for tensor in net.state_dict().values()]
+    torch.from_numpy(out).copy_(torch.cat(parts))
+
+
+@torch.no_grad()
+def unflatten(net: Net, vector: np.ndarray) -> None:
+    at = 0
+    for tensor in net.state_dict().values():
+        part = torch.from_numpy(vector[at : at + tensor.numel()])
+        tensor.copy_(part.reshape(tensor.shape))
+        at += tensor.numel()

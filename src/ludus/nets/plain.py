@@ -1,0 +1,110 @@
+"""The policy of a plain network without torch: a few matrix products, and sampling in compiled code.
+
+For the small batches of a worker this is 2-3 times as fast as torch, and the worker never imports it.
+Gives the same numbers as `net.py`, which a test compares.
+"""
+
+import numpy as np
+
+from ludus.core.jit import njit
+from ludus.core.spec import Spec
+from ludus.nets import NetConfig
+
+
+def shapes(spec: Spec, config: NetConfig) -> list[tuple[str, tuple[int, ...]]]:
+    """Names and shapes of a plain network's weights, as `Net.state_dict()` orders them."""
+    size = int(np.prod(spec.obs_shape))
+    buffers = [("obs_mean", (size,)), ("obs_std", (size,)), ("value_mean", ()), ("value_std", ())]
+    found: list[tuple[str, tuple[int, ...]]] = list(buffers)
+    for body in ("policy_body",) if config.shared else ("policy_body", "value_body"):
+        width = size
+        for place, hidden in enumerate(config.hidden):
+            found += [
+                (f"{body}.{2 * place}.weight", (hidden, width)),
+                (f"{body}.{2 * place}.bias", (hidden,)),
+            ]
+            width = hidden
+    found += [("policy.weight", (spec.actions, width)), ("policy.bias", (spec.actions,))]
+    return [*found, ("value.weight", (1, width)), ("value.bias", (1,))]
+
+
+class PlainPolicy:
+    """Chooses actions by a plain network whose weights are given as one flat vector."""
+
+    def __init__(self, spec: Spec, config: NetConfig) -> None:
+        self.spec, self.config = spec, config
+        self._shapes = shapes(spec, config)
+
+    def load(self, vector: np.ndarray) -> None:
+        named, at = {}, 0
+        for name, shape in self._shapes:
+            size = int(np.prod(shape, dtype=int))
+            named[name] = vector[at : at + size].reshape(shape)
+            at += size
+        self.load_named(named)
+
+    def load_named(self, named: dict[str, np.ndarray]) -> None:
+        self._policy = self._layers(named, "policy_body", "policy")
+        self._value = self._layers(named, "policy_body" if self.config.shared else "value_body", "value")
+        self._mean, self._std = named["obs_mean"].copy(), named["obs_std"].copy()
+        self._value_mean, self._value_std = named["value_mean"].copy(), named["value_std"].copy()
+
+    def _layers(
+        self, named: dict[str, np.ndarray], body: str, head: str
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Transposed and contiguous: a product with a transposed view is four times slower."""
+        names = [*(f"{body}.{2 * place}" for place in range(len(self.config.hidden))), head]
+        return [
+            (np.ascontiguousarray(named[f"{name}.weight"].T), named[f"{name}.bias"].copy()) for name in names
+        ]
+
+    def _forward(self, obs: np.ndarray, layers: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        x = obs.reshape(len(obs), -1).astype(np.float32)
+        if self.spec.obs_dtype.kind == "f":
+            x = np.clip((x - self._mean) / self._std, -10, 10)
+        for place, (weight, bias) in enumerate(layers):
+            x = x @ weight
+            x += bias
+            if place < len(layers) - 1:
+                np.tanh(x, out=x) if self.config.activation == "tanh" else np.maximum(x, 0, out=x)
+        return x
+
+    def logits(self, obs: np.ndarray) -> np.ndarray:
+        """float32 [N, A], before masking. obs: [N, *obs_shape]"""
+        return self._forward(obs, self._policy)
+
+    def value(self, obs: np.ndarray) -> np.ndarray:
+        """Points that the seat to move expects, float32 [N]."""
+        return self._forward(obs, self._value)[:, 0] * self._value_std + self._value_mean
+
+    def act(self, obs: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float = 1.0):
+        """An action and the log of its probability for each row: int32 [N], float32 [N]."""
+        logits = self.logits(obs)
+        actions, logp = np.empty(len(obs), np.int32), np.empty(len(obs), np.float32)
+        sample(logits, legal, rng.random(len(obs), np.float32), np.float32(1 / temperature), actions, logp)
+        return actions, logp
+
+
+@njit(fastmath=True)
+def sample(logits, legal, uniform, sharpness, actions, logp):
+    """Draw from the softmax over legal actions. logits: [N, A]; uniform: [N] in [0, 1)"""
+    n, count = logits.shape
+    weight = np.empty(count, np.float32)
+    for i in range(n):
+        top = np.float32(-1e30)
+        for a in range(count):
+            if legal[i, a] and logits[i, a] > top:
+                top = logits[i, a]
+        total = np.float32(0)
+        for a in range(count):
+            weight[a] = np.exp((logits[i, a] - top) * sharpness) if legal[i, a] else np.float32(0)
+            total += weight[a]
+        target, reached, chosen = uniform[i] * total, np.float32(0), -1
+        for a in range(count):
+            if weight[a] > 0:
+                reached += weight[a]
+                chosen = a
+                if reached > target:
+                    break
+        actions[i] = chosen
+        logp[i] = np.log(weight[chosen] / total)

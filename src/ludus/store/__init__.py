@@ -1,0 +1,1 @@
+"""What outlives a training: run folders. Knows files, not algorithms."""

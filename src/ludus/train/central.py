@@ -1,0 +1,153 @@
+"""CentralPool: the network stays with the learner, on its device, and plays for all tables from there.
+
+Native games release the GIL, so their tables step in threads of the learner's own process: groups of
+games take turns, one steps while another's batch is on the device. Nothing crosses a process.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from ludus.algos.ppo.learner import log_prob
+from ludus.core.block import Block, Column
+from ludus.nets.net import Net
+from ludus.train.pool import Delivery
+from ludus.train.worker import Plan, Report, Worker
+
+ON_DEVICE = ("obs", "legal", "action", "logp")
+"""Columns that are born on the device and stay there; the others are copied once a block."""
+
+
+class DeviceBlock(Block):
+    """A block whose large columns are tensors on the learner's device."""
+
+    def __init__(self, columns: list[Column], steps: int, rows: int, device: torch.device) -> None:
+        small = [column for column in columns if column.name not in ON_DEVICE]
+        super().__init__(small, steps, rows)
+        self.tensors = {
+            name: torch.zeros((steps, rows, *shape), dtype=_torch_type(dtype), device=device)
+            for name, shape, dtype in columns
+            if name in ON_DEVICE
+        }
+
+
+class DevicePolicy:
+    """Same face as a worker's policy, but the batch is computed on the device and kept in the block."""
+
+    def __init__(self, net: Net, rows: int, device: torch.device) -> None:
+        spec = net.spec
+        self.net, self.device, self.on_gpu = net, device, device.type == "cuda"
+        pin = self.on_gpu
+        self.obs = torch.zeros((rows, *spec.obs_shape), dtype=_torch_type(spec.obs_dtype), pin_memory=pin)
+        self.legal = torch.zeros((rows, spec.actions), dtype=torch.bool, pin_memory=pin)
+        self.action = torch.zeros(rows, dtype=torch.int32, pin_memory=pin)
+        self.at = torch.zeros(1, dtype=torch.long, device=device)
+        self.block: DeviceBlock | None = None
+        self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        if self.on_gpu:
+            self._stream = torch.cuda.Stream()
+
+    def start(self, block: DeviceBlock) -> None:
+        self.block = block
+        self.at.zero_()
+        if self.on_gpu and id(block) not in self._graphs:
+            self._graphs[id(block)] = self._capture()
+            self.at.zero_()
+
+    def act(
+        self, obs: np.ndarray, legal: np.ndarray, rng: Any, temperature: float
+    ) -> tuple[np.ndarray, float]:
+        if obs.ctypes.data != self.obs.data_ptr():
+            self.obs.numpy()[:] = obs
+            self.legal.numpy()[:] = legal
+        if self.on_gpu:
+            with torch.cuda.stream(self._stream):
+                self._graphs[id(self.block)].replay()
+            self._stream.synchronize()
+        else:
+            self._compute()
+        return self.action.numpy(), 0.0
+
+    @torch.no_grad()
+    def _compute(self) -> None:
+        """One decision for every row, from host to block to host; recorded as one graph on a GPU."""
+        assert self.block is not None
+        obs = self.obs.to(self.device, non_blocking=True)
+        legal = self.legal.to(self.device, non_blocking=True)
+        logits, _, _ = self.net(obs, legal)
+        noise = torch.empty_like(logits).exponential_().log_().neg_()  # Gumbel: the maximum is a sample
+        action = (logits + noise).argmax(1).int()
+        logp, _ = log_prob(self.net, logits, action)
+        for name, values in zip(ON_DEVICE, (obs, legal, action, logp), strict=True):
+            self.block.tensors[name].index_copy_(0, self.at, values.unsqueeze(0))
+        self.at.add_(1)
+        self.action.copy_(action, non_blocking=True)
+
+    def _capture(self) -> "torch.cuda.CUDAGraph":
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            for _ in range(3):
+                self.at.zero_()
+                self._compute()
+        self._stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        self.at.zero_()
+        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+            self._compute()
+        return graph
+
+    def value(self, obs: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            x = self.net.prepare(torch.from_numpy(obs).to(self.device))
+            return self.net.value_of(x, self.net.policy_body(x)).cpu().numpy()
+
+
+class CentralPool:
+    """Groups of games in threads, one network for all of them."""
+
+    def __init__(self, plan: Plan, columns: list[Column], net: Net, past: Any, groups: int) -> None:
+        self.past, self.workers, self._version = past, groups, 0
+        device = next(net.parameters()).device
+        self._workers, self._blocks = [], []
+        for index in range(groups):
+            worker = Worker(
+                replace(plan, workers=groups), index, past, policy=DevicePolicy(net, plan.rows, device)
+            )
+            worker.lend_memory()
+            self._workers.append(worker)
+            self._blocks.append(DeviceBlock(columns, plan.steps, plan.rows, device))
+        for worker, block in zip(self._workers, self._blocks, strict=True):
+            worker.policy.start(block)  # captured one after the other: recording is not for threads
+        self._threads = ThreadPoolExecutor(groups, thread_name_prefix="ludus-group")
+
+    def receive(self) -> list[Delivery]:
+        reports = list(self._threads.map(self._fill, self._workers, self._blocks))
+        return [
+            Delivery(index, 0, block, self._version, report)
+            for index, (block, report) in enumerate(zip(self._blocks, reports, strict=True))
+        ]
+
+    def _fill(self, worker: Worker, block: DeviceBlock) -> Report:
+        worker.policy.start(block)
+        return worker.fill(block)
+
+    def release(self, deliveries: list[Delivery]) -> None:
+        pass
+
+    def publish(self, vector: np.ndarray, version: int) -> None:
+        self._version = version  # the network that plays is the one that learned
+
+    def health(self) -> dict[str, Any]:
+        return {"workers": self.workers, "replaced": 0, "pids": []}
+
+    def close(self) -> None:
+        self._threads.shutdown()
+        for worker in self._workers:
+            worker.table.close()
+
+
+def _torch_type(dtype: np.dtype) -> torch.dtype:
+    return torch.from_numpy(np.zeros(0, dtype)).dtype

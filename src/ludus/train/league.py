@@ -1,0 +1,259 @@
+"""League: who sits in the other seats. Opponents play inside the workers, in batches, and are counted."""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ludus import games
+from ludus.core import seeds
+from ludus.core.dice import legal_choice
+from ludus.core.errors import Usage
+from ludus.core.table import RulesTable, Table, Turn
+
+if TYPE_CHECKING:
+    from ludus.train.worker import Plan, Report
+
+SELF, PAST = "self", "past"
+SPREAD = 3.0
+LEARNER = 0
+"""The learning policy's number among players; opponents follow."""
+
+
+def parse_mix(mix: str, game: str) -> dict[str, float]:
+    """`"self:0.6,past:0.3,greedy:0.1"` as shares that add up to 1."""
+    shares: dict[str, float] = {}
+    for part in mix.split(","):
+        name, _, share = part.strip().partition(":")
+        try:
+            shares[name] = float(share or 1)
+        except ValueError:
+            raise Usage(f"{part!r} is not an opponent and its share, as in greedy:0.1") from None
+        if shares[name] < 0:
+            raise Usage(f"{part!r}: a share can't be negative")
+    known = [SELF, PAST, "random"] if ":" in game else [SELF, PAST, *games.bot_names(game)]
+    for name in shares:
+        if name not in known:
+            raise Usage(f"{game} has no opponent {name!r}: choose from {', '.join(known)}")
+    total = sum(shares.values())
+    if not total:
+        raise Usage(f"the shares of {mix!r} add up to nothing")
+    return {name: share / total for name, share in shares.items() if share}
+
+
+class Player(Protocol):
+    def choose(self, rows: np.ndarray, turn: Turn) -> np.ndarray:
+        """Actions for some rows, int32 [len(rows)]."""
+        ...
+
+
+class BotPlayer:
+    """A scripted bot at a table of native games."""
+
+    def __init__(self, bot, table: RulesTable, rng: np.ndarray) -> None:
+        self.bot, self.table, self.rng = bot, table, rng
+
+    def choose(self, rows: np.ndarray, turn: Turn) -> np.ndarray:
+        streams = self.rng[rows]
+        actions = self.bot.choose(self.table.states[rows], streams)
+        self.rng[rows] = streams
+        return actions
+
+
+class RandomPlayer:
+    """Any legal action, at any table."""
+
+    def __init__(self, rng: np.ndarray) -> None:
+        self.rng = rng
+
+    def choose(self, rows: np.ndarray, turn: Turn) -> np.ndarray:
+        streams, actions = self.rng[rows], np.zeros(len(rows), np.int32)
+        legal_choice(turn.legal[rows], streams, actions)
+        self.rng[rows] = streams
+        return actions
+
+
+class PastPlayer:
+    """Earlier selves: every row has one of them for the length of a game."""
+
+    def __init__(self, plan: "Plan", table: Table, past, rng: np.random.Generator) -> None:
+        from ludus.train.worker import make_policy
+
+        self.past, self.rng = past, rng
+        self.policies = [make_policy(table.spec, plan.net) for _ in range(past.slots)]
+        self.versions = [-1] * past.slots
+        self.slot = np.zeros(table.rows, np.int64)
+
+    def draw(self, rows: np.ndarray) -> None:
+        """Choose which past self plays in each row, the better rated more often."""
+        self.slot[rows] = self.past.draw(self.rng, len(rows))
+
+    def choose(self, rows: np.ndarray, turn: Turn) -> np.ndarray:
+        actions = np.zeros(len(rows), np.int32)
+        for slot in np.unique(self.slot[rows]):
+            self._refresh(slot)
+            here = self.slot[rows] == slot
+            some = rows[here]
+            actions[here] = self.policies[slot].act(turn.obs[some], turn.legal[some], self.rng)[0]
+        return actions
+
+    def told_apart(self, rows: np.ndarray, there: np.ndarray) -> list[tuple[str, np.ndarray]]:
+        """Each past self by name, and in which of the given games it sat."""
+        slots = self.slot[rows]
+        return [(f"{PAST}@{self.versions[slot]}", there & (slots == slot)) for slot in np.unique(slots)]
+
+    def _refresh(self, slot: int) -> None:
+        version = self.past.version(slot)
+        if version != self.versions[slot]:
+            self.policies[slot].load(self.past.weights(slot))
+            self.versions[slot] = version
+
+
+class Seating:
+    """Puts players into seats at every deal and plays the opponents' decisions of a table."""
+
+    def __init__(self, plan: "Plan", table: Table, index: int, past) -> None:
+        self.table, self.spec = table, table.spec
+        self.mix = parse_mix(plan.opponents, plan.game)
+        self.alone = set(self.mix) == {SELF}
+        self.names = [SELF, *(name for name in self.mix if name != SELF)]
+        self.shares = np.array([self.mix.get(name, 0.0) for name in self.names])
+        self.rng = seeds.generator(plan.seed, "worker", index, "seating")
+        self.players: list[Player | None] = [None]
+        for name in self.names[1:]:
+            self.players.append(self._player(name, plan, index, past))
+        self.lineup = np.zeros((table.rows, self.spec.seats), np.int8)
+        self._started = np.ones(table.rows, bool)
+
+    def _player(self, name: str, plan: "Plan", index: int, past) -> Player:
+        streams = seeds.rows(plan.seed, self.table.rows, "worker", index, "opponent", name)
+        if name == PAST:
+            return PastPlayer(plan, self.table, past, seeds.generator(plan.seed, "worker", index, "past"))
+        if name == "random":
+            return RandomPlayer(streams)
+        assert isinstance(self.table, RulesTable)
+        return BotPlayer(games.bot(name, plan.game, self.table.rules), self.table, streams)
+
+    def start(self, turn: Turn) -> Turn:
+        """Seat everybody and play on until every row waits for the learning policy."""
+        self._seat(np.arange(self.table.rows), None)
+        return self._until_ours(turn, None)
+
+    def step(self, actions: np.ndarray, report: "Report") -> Turn:
+        """Play the learning policy's actions, then the opponents' until it is to move everywhere."""
+        turn = self.table.step(actions)
+        self._note(turn, report)
+        return turn if self.alone else self._until_ours(turn, report)
+
+    def _until_ours(self, turn: Turn, report: "Report | None") -> Turn:
+        reward, ended, cut = turn.reward.copy(), turn.ended.copy(), turn.truncated.copy()
+        every = np.arange(self.table.rows)
+        while True:
+            player = self.lineup[every, turn.seat]
+            waiting = np.flatnonzero(player != LEARNER)
+            if not len(waiting):
+                return turn._replace(reward=reward, ended=ended, truncated=cut)
+            actions = np.zeros(len(waiting), np.int32)
+            for number in np.unique(player[waiting]):
+                here = player[waiting] == number
+                actions[here] = self.players[number].choose(waiting[here], turn)
+            before = ended | cut
+            turn = self.table.step(actions, waiting)
+            # A game that ended since our last decision paid us already; the next one's pay comes later.
+            reward += np.where(before[:, None], 0, turn.reward)
+            ended |= turn.ended
+            cut |= turn.truncated
+            self._note(turn, report)
+
+    def _note(self, turn: Turn, report: "Report | None") -> None:
+        """Count finished games for the seats of the learning policy, and seat the next ones."""
+        done = turn.finished
+        if done is None:
+            return
+        ours = self.lineup[done.rows] == LEARNER  # [F, seats]
+        if report is not None:
+            report.games += len(done.rows)
+            report.seats += int(ours.sum())
+            report.score += float(done.score[ours].sum())
+            report.stats += done.stats[ours].sum(0)
+            self._note_results(done, ours, report)
+        self._seat(done.rows, report)
+
+    def _note_results(self, done, ours: np.ndarray, report: "Report") -> None:
+        best = done.score.max(1, keepdims=True)
+        winners = done.score == best
+        won = (winners & ours).any(1) / np.where((winners & ~ours).any(1), 2, 1)  # a draw with them is a half
+        for number, name in enumerate(self.names[1:], 1):
+            there = (self.lineup[done.rows] == number).any(1)
+            player = self.players[number]
+            for who, rows in (
+                player.told_apart(done.rows, there) if isinstance(player, PastPlayer) else [(name, there)]
+            ):
+                if rows.any():
+                    count, wins = report.results.get(who, (0, 0.0))
+                    report.results[who] = (count + int(rows.sum()), wins + float(won[rows].sum()))
+
+    def _seat(self, rows: np.ndarray, report: "Report | None") -> None:
+        seats = self.spec.seats
+        if not self.alone:
+            drawn = self.rng.choice(len(self.names), (len(rows), seats), p=self.shares)
+            drawn[np.arange(len(rows)), self.rng.integers(seats, size=len(rows))] = LEARNER
+            self.lineup[rows] = drawn
+            for player in self.players[1:]:
+                if isinstance(player, PastPlayer):
+                    player.draw(rows)
+        if report is not None:
+            counts = np.bincount(self.lineup[rows].ravel(), minlength=len(self.names))
+            for name, count in zip(self.names, counts, strict=True):
+                report.seated[name] = report.seated.get(name, 0) + int(count)
+
+
+class League:
+    """Past selves and everybody's rating, kept by the learner."""
+
+    def __init__(self, past, decisions: int) -> None:
+        from openskill.models import PlackettLuce
+
+        self.model, self.past = PlackettLuce(), past
+        self.ratings: dict[str, Any] = {SELF: self.model.rating()}
+        self.every = max(decisions // 40, 1)
+        """Decisions between two past selves."""
+        self._next, self._slot = 0, 0
+        self._names: list[str | None] = [None] * past.slots
+
+    def add(self, deliveries: list, vector: np.ndarray, version: int, decisions: int) -> None:
+        """Rate by the games just played, and remember ourselves from time to time."""
+        for delivery in deliveries:
+            for name, (count, wins) in delivery.report.results.items():
+                self._rate(name, wins / count)
+        if decisions >= self._next:
+            self._next = decisions + self.every
+            self._remember(vector, version)
+
+    def _rate(self, name: str, share: float) -> None:
+        """One rated game for each block: won if we took more than half of the games."""
+        if name.startswith(f"{PAST}@") and name not in self._names:
+            return  # it has left the league in the meantime
+        ours, theirs = self.ratings[SELF], self.ratings.setdefault(name, self.model.rating())
+        scores = [share, 1 - share]
+        (ours,), (theirs,) = self.model.rate([[ours], [theirs]], scores=scores)
+        self.ratings[SELF], self.ratings[name] = ours, theirs
+
+    def _remember(self, vector: np.ndarray, version: int) -> None:
+        name, old = f"{PAST}@{version}", self._names[self._slot]
+        if old is not None:
+            self.ratings.pop(old, None)
+        self.past.write(self._slot, vector, version)
+        mine = self.ratings[SELF]
+        self.ratings[name] = self.model.rating(mine.mu, mine.sigma)
+        self._names[self._slot] = name
+        self._slot = (self._slot + 1) % self.past.slots
+        skill = np.array([self.ratings[n].mu if n else -np.inf for n in self._names])
+        odds = np.exp(
+            (skill - skill.max()) / SPREAD
+        )  # a self that is SPREAD better is drawn 2.7 times as often
+        self.past.set_odds(odds / odds.sum())
+
+    def metrics(self) -> dict[str, float]:
+        newest = {f"rating/{name}": rating.mu for name, rating in self.ratings.items() if PAST not in name}
+        past = [rating.mu for name, rating in self.ratings.items() if PAST in name]
+        return newest | ({"rating/past": float(np.mean(past))} if past else {})

@@ -1,0 +1,78 @@
+"""Weights on their way from learner to workers: written once, to memory that all can read."""
+
+import ctypes
+from multiprocessing.context import BaseContext
+from typing import Any
+
+import numpy as np
+
+PAST_SLOTS = 8
+
+
+class Shared:
+    """Memory that other processes can be given. It has no name, so nothing can be left behind."""
+
+    def __init__(self, context: BaseContext, size: int) -> None:
+        self.memory: Any = context.RawArray(ctypes.c_byte, size)
+
+    def array(self, dtype: type, shape: tuple[int, ...], at: int = 0) -> np.ndarray:
+        return np.frombuffer(self.memory, dtype, int(np.prod(shape)), at).reshape(shape)
+
+
+class Weights:
+    """The newest weights, in two places by turns, so that reading one never meets the writing of the next."""
+
+    def __init__(self, context: BaseContext, size: int) -> None:
+        self.size = size
+        self.shared = Shared(context, 8 + 2 * 4 * size)
+
+    def _views(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.shared.array(np.int64, (1,)), self.shared.array(np.float32, (2, self.size), 8)
+
+    def write(self, vector: np.ndarray, version: int) -> None:
+        newest, places = self._views()
+        places[version % 2] = vector
+        newest[0] = version
+
+    def read(self) -> tuple[np.ndarray, int]:
+        newest, places = self._views()
+        while True:
+            version = int(newest[0])
+            vector = places[version % 2].copy()
+            if newest[0] - version < 2:  # else it was overwritten while we read
+                return vector, version
+
+
+class Past:
+    """Weights of past selves and how likely each is drawn; the learner writes, workers read."""
+
+    slots = PAST_SLOTS
+
+    def __init__(self, context: BaseContext, size: int) -> None:
+        self.size = size
+        self.shared = Shared(context, self.slots * (8 + 8 + 4 * size))
+
+    def _views(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        versions = self.shared.array(np.int64, (self.slots,))
+        odds = self.shared.array(np.float64, (self.slots,), 8 * self.slots)
+        return versions, odds, self.shared.array(np.float32, (self.slots, self.size), 16 * self.slots)
+
+    def write(self, slot: int, vector: np.ndarray, version: int) -> None:
+        versions, _, places = self._views()
+        places[slot] = vector
+        versions[slot] = version
+
+    def set_odds(self, odds: np.ndarray) -> None:
+        self._views()[1][:] = odds
+
+    def version(self, slot: int) -> int:
+        return int(self._views()[0][slot])
+
+    def weights(self, slot: int) -> np.ndarray:
+        return self._views()[2][slot].copy()
+
+    def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Slots of past selves for n games, int64 [n]."""
+        odds = self._views()[1]
+        total = odds.sum()
+        return rng.choice(self.slots, n, p=odds / total) if total else np.zeros(n, np.int64)

@@ -1,0 +1,114 @@
+"""Worker: a table and a copy of the policy. Fills one block at a time; knows nothing of processes."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ludus import games
+from ludus.core import seeds
+from ludus.core.block import Block
+from ludus.core.table import RulesTable
+from ludus.nets import NetConfig
+from ludus.train.league import Seating
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a worker needs to know, plain enough to be sent to another process."""
+
+    game: str
+    switches: dict[str, Any]
+    net: NetConfig
+    rows: int
+    steps: int
+    opponents: str
+    seed: int
+    workers: int
+    explore: float = 0.0
+    """Spread of the temperature: the first worker plays at 1 - explore, the last at 1 + explore."""
+
+
+@dataclass
+class Report:
+    """What a worker counted while it filled a block."""
+
+    games: int = 0
+    score: float = 0.0
+    stats: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """Sums over finished games and over the seats of the learning policy, as `seats` counts them."""
+    seats: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    seated: dict[str, int] = field(default_factory=dict)
+    """Seats of started games by who sat there."""
+    results: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Games of the learning policy against each opponent, and how many of them it won (a draw is a half)."""
+
+
+def make_policy(spec, config: NetConfig):
+    if config.is_plain(spec):
+        from ludus.nets.plain import PlainPolicy
+
+        return PlainPolicy(spec, config)
+    from ludus.nets.policy import TorchPolicy
+
+    return TorchPolicy(spec, config)
+
+
+class Worker:
+    def __init__(self, plan: Plan, index: int, past, beat: np.ndarray | None = None, policy=None) -> None:
+        """past: weights of past selves. beat: int64 [1], counted up at every step as a sign of life.
+
+        policy: what chooses, if not a copy of our own.
+        """
+        self.plan, self.index = plan, index
+        self.beat = np.zeros(1, np.int64) if beat is None else beat
+        self.table = games.table(plan.game, plan.rows, **plan.switches)
+        self.spec = self.table.spec
+        self.policy = policy or make_policy(self.spec, plan.net)
+        self.records = policy is None
+        self.rng = seeds.generator(plan.seed, "worker", index, "policy")
+        middle = (plan.workers - 1) / 2
+        self.temperature = 1 + plan.explore * ((index - middle) / middle if middle else 0)
+        self.seating = Seating(plan, self.table, index, past)
+        self.turn = self.seating.start(self.table.reset(seeds.derive(plan.seed, "worker", index, "table")))
+
+    def lend_memory(self) -> None:
+        """Have the table write straight into the policy's memory, where it can."""
+        if isinstance(self.table, RulesTable):
+            self.turn = self.table.write_into(self.policy.obs.numpy(), self.policy.legal.numpy(), self.turn)
+
+    def fill(self, block: Block) -> Report:
+        """T decisions of the learning policy in each of N games."""
+        report = Report(stats=np.zeros(len(self.spec.stats)))
+        clock = time.perf_counter
+        inference = stepping = 0.0
+        begun = clock()
+        for t in range(block.steps):
+            turn, start = self.turn, clock()
+            actions, logp = self.policy.act(turn.obs, turn.legal, self.rng, self.temperature)
+            block["seat"][t] = turn.seat
+            if self.records:  # a policy on a device keeps these columns there
+                block["obs"][t], block["legal"][t] = turn.obs, turn.legal
+                block["action"][t], block["logp"][t] = actions, logp
+            inference += clock() - start
+            start = clock()
+            self.turn = self.seating.step(actions, report)
+            self.beat += 1
+            block["reward"][t] = self.turn.reward
+            block["ended"][t] = self.turn.ended | self.turn.truncated
+            block["bootstrap"][t] = self._cut_off_value()
+            stepping += clock() - start
+        report.seconds = {
+            "inference": inference,
+            "stepping": stepping,
+            "other": clock() - begun - inference - stepping,
+        }
+        return report
+
+    def _cut_off_value(self) -> np.ndarray | float:
+        """Value of positions that were cut off; what follows them is not known, but not nothing."""
+        if self.turn.last_obs is None:
+            return 0.0
+        return np.where(self.turn.truncated, self.policy.value(self.turn.last_obs), 0.0)
