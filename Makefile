@@ -2,10 +2,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
 
-.PHONY: demo test check bench-core format
+.PHONY: demo test check bench-core bench-gpu format
 
-demo: $(READY)  ## a tournament between the OFC bots
-	$(BIN)/ludus eval ofc --bots rollout greedy random --hands 2000
+demo: $(READY)  ## two minutes of training OFC, and the agent before and after
+	$(BIN)/ludus train ofc --preset quick --decisions 1 --run runs/demo-before
+	$(BIN)/ludus train ofc --preset quick --run runs/demo
+	$(BIN)/ludus eval runs/demo-before --against random --hands 2000
+	$(BIN)/ludus eval runs/demo --against random greedy --hands 2000
 
 test: $(READY)  ## the whole suite
 	$(BIN)/pytest -n 2
@@ -18,6 +21,9 @@ check: $(READY)  ## lint, types and tests
 
 bench-core: $(READY)  ## the speed of what training stands on
 	$(BIN)/python bench/core.py
+
+bench-gpu: $(READY)  ## training on a GPU
+	$(BIN)/python bench/gpu.py
 
 format: $(READY)
 	$(BIN)/ruff format .

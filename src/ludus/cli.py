@@ -6,6 +6,7 @@ Commands import what they need when they run, so that `ludus --help` is instant.
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Annotated
 
 import tyro
@@ -58,18 +59,24 @@ def play(
     *,
     seat: int = 0,
     against: str | None = None,
+    run: str | None = None,
+    rollouts: int = 0,
     seed: int | None = None,
     switches: Switches = (),
 ) -> None:
-    """Play in the terminal against bots.
+    """Play in the terminal against bots, or against the agent of a run.
 
     Args:
         seat: Your seat.
         against: The bot in the other seats; the strongest unless told.
+        run: The folder of a run whose agent takes the other seats.
+        rollouts: Futures that the agent looks into for each of its ideas.
         seed: The same seed deals the same game.
     """
     from ludus.ui.play import play_in_terminal
 
+    if run is not None:
+        against = f"{run}+{rollouts}" if rollouts else run
     play_in_terminal(game, seat, against, seed, _flat(switches))
 
 
@@ -79,21 +86,28 @@ def evaluate(
     /,
     *,
     bots: tuple[str, ...] = (),
+    against: tuple[str, ...] = (),
+    rollouts: int = 0,
     hands: int | None = None,
     games: int | None = None,
     seed: int = 0,
     switches: Switches = (),
 ) -> None:
-    """A tournament: each bot, strongest first, against every bot after it, on mirrored deals.
+    """Matches on mirrored deals: a run's agent against bots, or a tournament between a game's bots.
 
     Args:
-        bots: Who plays; all bots of the game unless told.
+        bots: Who plays the tournament; all bots of the game unless told. A run's folder counts as a bot.
+        against: The opponents of a run's agent; all bots of its game unless told.
+        rollouts: Futures that a run's agent looks into for each of its ideas.
         hands: Hands of each match, for games that are sessions of hands (10,000 unless told).
         games: Games of each match (1,000 unless told).
         seed: The same seed deals the same cards.
     """
     from ludus.commands import eval as command
+    from ludus.store.run import is_run
 
+    if is_run(Path(game)):
+        return command.evaluate_run(Path(game), list(against), rollouts, hands, games, seed, _flat(switches))
     command.run_tournament(game, list(bots), hands, games, seed, _flat(switches))
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ludus import games
 from ludus.algos.ppo import Config as PpoConfig
@@ -29,6 +29,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 @dataclass(frozen=True)
 class Config:
     game: str = ""
+    """What is trained: a game of `ludus games`, gym:ID, zoo:ID or module:Class."""
     preset: Literal["test", "quick", "default", "gpu"] = "default"
     """test: seconds, proves that everything works. quick: a minute or two. gpu: the large one."""
     run: str = ""
@@ -56,7 +57,9 @@ class Config:
     inference: Literal["auto", "local", "central"] = "auto"
     """Where the policy plays: in the workers, or in the learner's process on its device."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the learner computes; auto takes a GPU if there is one."""
     seed: int = 0
+    """From which all randomness of the run is derived."""
     start: Literal["forkserver", "spawn", "fork"] = "forkserver"
     """How worker processes start."""
     log_s: float = 2.0
@@ -64,17 +67,21 @@ class Config:
     save_s: float = 60.0
     """Seconds between checkpoints."""
     net: NetConfig = field(default_factory=NetConfig)
+    """The network."""
     ppo: PpoConfig = field(default_factory=PpoConfig)
+    """The algorithm."""
 
 
-def resolve(game: str, preset: str = "default", file: Path | None = None) -> Config:
-    """The configuration before flags."""
+def resolve(game: str, preset: str | None = None, file: Path | None = None) -> Config:
+    """The configuration before flags. preset: as flags say; else the file's, else the default one."""
+    values = _read(file) if file else {}
+    preset = preset or values.get("preset", "default")
     if preset not in PRESETS:
         raise Usage(f"unknown preset {preset!r}: choose from {', '.join(PRESETS)}")
     config = Config(game=game, preset=preset)  # type: ignore[arg-type]
     for layer in (PRESETS[preset], *_game_presets(game, preset)):
         config = overlay(config, layer, f"preset {preset} of {game}")
-    return overlay(config, _read(file), str(file)) if file else config
+    return overlay(config, {**values, "game": game, "preset": preset}, str(file))
 
 
 def _game_presets(game: str, preset: str) -> list[dict[str, Any]]:
@@ -86,37 +93,46 @@ def _game_presets(game: str, preset: str) -> list[dict[str, Any]]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text())
+        values = tomllib.loads(file.read_text())
     except OSError as error:
         raise Usage(f"can't read the configuration {file}: {error.strerror}") from None
     except tomllib.TOMLDecodeError as error:
         raise Usage(f"{file} is not TOML: {error}") from None
+    values.pop("versions", None)  # a run's own config.toml may be used again
+    return values
 
 
 def overlay(config: Any, values: dict[str, Any], source: str) -> Any:
     """A configuration with some values replaced; groups such as [ppo] are gone into."""
     known = {entry.name: getattr(config, entry.name) for entry in dataclasses.fields(config)}
+    kinds = get_type_hints(type(config))
     changes: dict[str, Any] = {}
     for name, value in values.items():
         if name not in known:
             raise Usage(f"{source}: unknown key {name!r}: choose from {', '.join(known)}")
         old = known[name]
+        if isinstance(old, dict) or dataclasses.is_dataclass(old):
+            if not isinstance(value, dict):
+                raise Usage(f"{source}: {name} is {value!r}, but must be a group [{name}]")
         if dataclasses.is_dataclass(old):
             changes[name] = overlay(old, value, f"{source} [{name}]")
         elif name == "switches":
             changes[name] = {**old, **value}
         else:
-            changes[name] = _as_type(value, old, f"{source}: {name}")
+            changes[name] = _as_type(value, old, kinds[name], f"{source}: {name}")
     return dataclasses.replace(config, **changes)
 
 
-def _as_type(value: Any, old: Any, where: str) -> Any:
+def _as_type(value: Any, old: Any, kind: Any, where: str) -> Any:
+    if get_origin(kind) is Literal and value not in get_args(kind):
+        raise Usage(f"{where} is {value!r}, but must be one of {', '.join(get_args(kind))}")
     if isinstance(old, tuple) and isinstance(value, list | tuple):
-        return tuple(value)
-    if isinstance(old, float) and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(old, str) and isinstance(value, int):
-        return str(value)
+        element = get_args(kind)[0]
+        if all(type(part) is element for part in value):
+            return tuple(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(old, float | str):
+            return type(old)(value)
     if type(value) is not type(old):
         raise Usage(f"{where} is {value!r}, but must be like {old!r}")
     return value

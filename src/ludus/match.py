@@ -9,6 +9,7 @@ import os
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def _play_chunk(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores of the challenger by deal, and the sum of its statistics."""
     rules = games.rules(game, **switches)
-    bots = [games.bot(challenger, game, rules), games.bot(opponent, game, rules)]
+    bots = [player(challenger, game, rules), player(opponent, game, rules)]
     seats = rules.spec.seats
     score, stats = np.zeros(deals), np.zeros(len(rules.spec.stats))
     for seat in range(seats):
@@ -79,6 +80,18 @@ def _play_chunk(
         score += points[:, seat] / seats
         stats += counted[:, seat].sum(0)
     return score, stats
+
+
+def player(name: str, game: str, rules: Rules) -> Bot:
+    """A bot of the game by name, or the agent of a run by its folder; `FOLDER+64` looks 64 futures ahead."""
+    folder, _, rollouts = name.partition("+")
+    from ludus.store.run import is_run
+
+    if not is_run(Path(folder)):
+        return games.bot(name, game, rules)
+    from ludus.agent import Agent
+
+    return Agent(rules, Path(folder), int(rollouts or 0))
 
 
 def play_games(rules: Rules, lineup: list[Bot], n: int, seed: int) -> np.ndarray:

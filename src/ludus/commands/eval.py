@@ -1,7 +1,8 @@
-"""`ludus eval`: a tournament between bots, as a table of who wins what from whom, and how sure that is."""
+"""`ludus eval`: matches between bots and agents of runs: who wins what from whom, and how sure that is."""
 
 import math
 import time
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,38 +13,76 @@ from rich.table import Table
 from ludus import games, machine, match, switches
 from ludus.core.errors import Usage
 from ludus.core.rules import Rules
+from ludus.store.run import read_config, read_weights
 
 console = Console(highlight=False)
 HANDS, GAMES = 10_000, 1_000
+
+
+def evaluate_run(
+    folder: Path,
+    against: list[str],
+    rollouts: int,
+    hands: int | None,
+    count: int | None,
+    seed: int,
+    words: list[str],
+) -> None:
+    """The agent of a run against each of some bots, under the rules it was trained on, played in full."""
+    config = read_config(folder)
+    if ":" in config.game:
+        raise Usage(f"{config.game} has no bots to be evaluated against; its run's metrics hold its scores")
+    read_weights(folder)  # fail here, in one place, rather than in every process
+    module = games.find(config.game)
+    options = {**config.switches, **getattr(module, "EVALUATED", {}), **switches.parsed(config.game, words)}
+    agent = f"{folder}+{rollouts}" if rollouts else str(folder)
+    rules = games.rules(config.game, **options)
+    known = games.bot_names(config.game)
+    for name in against:
+        match.player(name, config.game, rules)
+    opponents = against or known[::-1]
+    _play(config.game, rules, options, [(agent, name) for name in opponents], hands, count, seed)
 
 
 def run_tournament(
     game: str, bots: list[str], hands: int | None, count: int | None, seed: int, words: list[str]
 ) -> None:
     options = switches.parsed(game, words)
-    module, rules = games.find(game), games.rules(game, **options)
+    rules = games.rules(game, **options)
     bots = bots or games.bot_names(game)[::-1]
     if len(bots) < 2:
         raise Usage(f"a tournament needs two bots: choose from {', '.join(games.bot_names(game))}")
     if rules.spec.seats < 2:
         raise Usage(f"{game} has one seat, so there is nobody to play against")
-    games.warm_up(game, rules, bots)
+    pairs = [(bot, other) for i, bot in enumerate(bots) for other in bots[i + 1 :]]
+    duels = _play(game, rules, options, pairs, hands, count, seed)
+    _rank(bots, duels)
+
+
+def _play(
+    game: str, rules: Rules, options: dict[str, Any], pairs: list[tuple[str, str]],
+    hands: int | None, count: int | None, seed: int,
+) -> list[match.Duel]:  # fmt: skip
+    """Play the matches and show them."""
+    module, known = games.find(game), games.bot_names(game)
+    games.warm_up(game, rules, {name for pair in pairs for name in pair if name in known})
     unit, per_game = getattr(module, "unit", lambda rules: ("game", 1))(rules)
     deals = _deals(game, rules, per_game, hands, count)
     plays = f"{deals * rules.spec.seats * per_game:,} {unit}s"
     console.print(f"{game}: {plays} a match, every deal once in each of {rules.spec.seats} seats", end="")
-    console.print(escape(f" ({', '.join(words)})" if words else ""))
+    console.print(
+        escape(f" ({', '.join(f'{name}={value}' for name, value in options.items())})" if options else "")
+    )
     start = time.perf_counter()
     duels = []
-    for i, challenger in enumerate(bots):
-        for opponent in bots[i + 1 :]:
-            with console.status(f"{challenger} against {opponent} ..."):
-                duels.append(
-                    match.duel(game, challenger, opponent, deals, seed, machine.usable_cores(), **options)
-                )
+    for challenger, opponent in pairs:
+        with console.status(f"{challenger} against {opponent} ..."):
+            duels.append(
+                match.duel(game, challenger, opponent, deals, seed, machine.usable_cores(), **options)
+            )
     console.print(_table(module, duels, unit, per_game, rules.spec.seats))
-    _rank(bots, duels)
     console.print(f"{len(duels)} matches in {time.perf_counter() - start:.0f} s")
+    return duels
 
 
 def _deals(game: str, rules: Rules, per_game: int, hands: int | None, count: int | None) -> int:

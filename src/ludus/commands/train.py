@@ -20,7 +20,7 @@ def parse(args: list[str]) -> Config:
     words, rest = _taken(rest, "--set", many=True)
     files, rest = _taken(rest, "--config")
     presets, _ = _taken(rest, "--preset")
-    before = resolve(game, presets[-1] if presets else "default", Path(files[-1]) if files else None)
+    before = resolve(game, presets[-1] if presets else None, Path(files[-1]) if files else None)
     description = (
         f"Train {game}. Shown are the values of the preset {before.preset}; --config FILE reads TOML."
     )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 ALIGNED = 64
-"""Columns start on cache lines, so that two of them are never written in the same one."""
+"""Columns start at multiples of so many bytes."""
 
 
 class Column(NamedTuple):

@@ -13,10 +13,9 @@ class NetConfig:
     trunk: Literal["auto", "mlp", "conv"] = "auto"
     """How observations are read; auto takes convolutions for images of 24x24 and more."""
     activation: Literal["relu", "tanh"] = "relu"
+    """What bends between layers; relu is the faster."""
     shared: bool = True
     """Choice and value share their layers; False gives the value its own."""
-    lstm: int = 0
-    """Width of a memory over each seat's decisions; 0 for none."""
 
     def reads_images(self, spec: Spec) -> bool:
         if self.trunk == "auto":
@@ -25,7 +24,7 @@ class NetConfig:
 
     def is_plain(self, spec: Spec) -> bool:
         """Whether a worker can compute choices with a few matrix products, without torch."""
-        return not self.lstm and not self.reads_images(spec) and spec.actions > 0
+        return not self.reads_images(spec) and spec.actions > 0
 
 
 def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:

@@ -1,7 +1,6 @@
 """The policy and value network in torch, and its weights as one flat vector."""
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,13 +12,6 @@ from ludus.nets import NetConfig, image_shape
 ILLEGAL = -70.0
 """Logit of an illegal action: as good as never. Not lower: exp of less underflows, at five times the cost."""
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
-
-
-class Memory(NamedTuple):
-    """What an LSTM carries from one decision of a seat to its next."""
-
-    h: Tensor  # [B, lstm]
-    c: Tensor  # [B, lstm]
 
 
 class Net(nn.Module):
@@ -37,8 +29,6 @@ class Net(nn.Module):
         self.as_float = spec.obs_dtype.kind == "f"
         self.policy_body, width = self._body()
         self.value_body = None if config.shared else self._body()[0]
-        self.lstm = nn.LSTMCell(width, config.lstm) if config.lstm else None
-        width = config.lstm or width
         outputs = int(np.prod(spec.box[0].shape)) if spec.box else spec.actions
         self.policy = _orthogonal(nn.Linear(width, outputs), 0.01)  # near-uniform play at the start
         self.value = _orthogonal(nn.Linear(width, 1), 1.0)
@@ -70,31 +60,19 @@ class Net(nn.Module):
         flat = obs.flatten(1).float()
         return ((flat - self.obs_mean) / self.obs_std).clamp(-10, 10) if self.as_float else flat
 
-    def forward(
-        self, obs: Tensor, legal: Tensor, memory: Memory | None = None
-    ) -> tuple[Tensor, Tensor, Memory | None]:
-        """Logits [B, A] with illegal ones out of reach, value [B] in points, and the memory after."""
+    def forward(self, obs: Tensor, legal: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits [B, A] with illegal ones out of reach, and value [B] in points."""
         x = self.prepare(obs)
         body = self.policy_body(x)
-        if self.lstm is not None:
-            assert memory is not None
-            memory = Memory(*self.lstm(body, memory))
-            body = memory.h
         logits = self.policy(body)
         if legal.shape[1]:
             logits = logits.masked_fill(~legal, ILLEGAL)
-        return logits, self.value_of(x, body), memory
+        return logits, self.value_of(x, body)
 
     def value_of(self, x: Tensor, body: Tensor) -> Tensor:
         """[B]; x: prepared observations, body: what the policy's layers made of them."""
         body = self.value_body(x) if self.value_body is not None else body
         return self.value(body).squeeze(1) * self.value_std + self.value_mean
-
-    def blank_memory(self, n: int) -> Memory | None:
-        if self.lstm is None:
-            return None
-        zeros = torch.zeros(n, self.config.lstm, device=self.value.weight.device)
-        return Memory(zeros, zeros.clone())
 
     @torch.no_grad()
     def rescale_value(self, mean: Tensor, std: Tensor) -> None:

@@ -54,9 +54,7 @@ class PlainPolicy:
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Transposed and contiguous: a product with a transposed view is four times slower."""
         names = [*(f"{body}.{2 * place}" for place in range(len(self.config.hidden))), head]
-        return [
-            (np.ascontiguousarray(named[f"{name}.weight"].T), named[f"{name}.bias"].copy()) for name in names
-        ]
+        return [(named[f"{name}.weight"].T.copy(), named[f"{name}.bias"].copy()) for name in names]
 
     def _forward(self, obs: np.ndarray, layers: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         x = obs.reshape(len(obs), -1).astype(np.float32)

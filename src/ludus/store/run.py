@@ -10,6 +10,7 @@ from typing import Any
 
 import tomli_w
 
+import ludus
 from ludus.config import Config, overlay
 from ludus.core.errors import Failure, Usage
 
@@ -27,9 +28,8 @@ class Run:
         folder = Path(config.run or f"runs/{config.game.replace(':', '-').replace('/', '-')}-{config.preset}")
         folder.mkdir(parents=True, exist_ok=True)
         values = dataclasses.asdict(config)
-        values["versions"] = {
-            name: importlib.metadata.version(name) for name in ("ludus", "torch", "numpy", "numba")
-        }
+        libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}
+        values["versions"] = {"ludus": ludus.__version__, **libraries}
         (folder / CONFIG).write_text(tomli_w.dumps(values))
         (folder / METRICS).write_text("")
         (folder / EVENTS).write_text("")
@@ -54,10 +54,14 @@ class Run:
         self._events.close()
 
 
+def is_run(folder: Path) -> bool:
+    return (folder / CONFIG).exists()
+
+
 def read_config(folder: Path) -> Config:
     import tomllib
 
-    if not (folder / CONFIG).exists():
+    if not is_run(folder):
         raise Usage(f"{folder} is not a run: it has no {CONFIG}")
     values = tomllib.loads((folder / CONFIG).read_text())
     values.pop("versions", None)

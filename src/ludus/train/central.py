@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from ludus.algos.ppo.learner import log_prob
+from ludus.core import seeds
 from ludus.core.block import Block, Column
 from ludus.nets.net import Net
 from ludus.train.pool import Delivery
@@ -37,13 +38,15 @@ class DeviceBlock(Block):
 class DevicePolicy:
     """Same face as a worker's policy, but the batch is computed on the device and kept in the block."""
 
-    def __init__(self, net: Net, rows: int, device: torch.device) -> None:
+    def __init__(self, net: Net, rows: int, device: torch.device, seed: int) -> None:
         spec = net.spec
+        self._luck = torch.Generator(device).manual_seed(seed)
         self.net, self.device, self.on_gpu = net, device, device.type == "cuda"
         pin = self.on_gpu
         self.obs = torch.zeros((rows, *spec.obs_shape), dtype=_torch_type(spec.obs_dtype), pin_memory=pin)
         self.legal = torch.zeros((rows, spec.actions), dtype=torch.bool, pin_memory=pin)
         self.action = torch.zeros(rows, dtype=torch.int32, pin_memory=pin)
+        self.temperature = 1.0
         self.at = torch.zeros(1, dtype=torch.long, device=device)
         self.block: DeviceBlock | None = None
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
@@ -77,8 +80,11 @@ class DevicePolicy:
         assert self.block is not None
         obs = self.obs.to(self.device, non_blocking=True)
         legal = self.legal.to(self.device, non_blocking=True)
-        logits, _, _ = self.net(obs, legal)
-        noise = torch.empty_like(logits).exponential_().log_().neg_()  # Gumbel: the maximum is a sample
+        logits, _ = self.net(obs, legal)
+        noise = (
+            torch.empty_like(logits).exponential_(generator=self._luck).log_().neg_()
+        )  # Gumbel: the maximum is a sample
+        logits = logits / self.temperature
         action = (logits + noise).argmax(1).int()
         logp, _ = log_prob(self.net, logits, action)
         for name, values in zip(ON_DEVICE, (obs, legal, action, logp), strict=True):
@@ -94,6 +100,7 @@ class DevicePolicy:
                 self._compute()
         self._stream.synchronize()
         graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self._luck)
         self.at.zero_()
         with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
             self._compute()
@@ -114,9 +121,13 @@ class CentralPool:
         self._workers, self._blocks = [], []
         for index in range(groups):
             worker = Worker(
-                replace(plan, workers=groups), index, past, policy=DevicePolicy(net, plan.rows, device)
+                replace(plan, workers=groups),
+                index,
+                past,
+                policy=DevicePolicy(net, plan.rows, device, seeds.derive(plan.seed, "group", index) >> 1),
             )
             worker.lend_memory()
+            worker.policy.temperature = worker.temperature
             self._workers.append(worker)
             self._blocks.append(DeviceBlock(columns, plan.steps, plan.rows, device))
         for worker, block in zip(self._workers, self._blocks, strict=True):

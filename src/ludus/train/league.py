@@ -72,6 +72,16 @@ class RandomPlayer:
         return actions
 
 
+def bot_player(name: str, plan: "Plan", table: Table, index: int) -> Player:
+    """A scripted bot at a worker's table, with its own streams."""
+    streams = seeds.rows(plan.seed, table.rows, "worker", index, "bot", name)
+    if name == "random":
+        return RandomPlayer(streams)
+    if not isinstance(table, RulesTable):
+        raise Usage(f"{plan.game} has no bot {name!r}: only native games have bots other than random")
+    return BotPlayer(games.bot(name, plan.game, table.rules), table, streams)
+
+
 class PastPlayer:
     """Earlier selves: every row has one of them for the length of a game."""
 
@@ -125,13 +135,9 @@ class Seating:
         self._started = np.ones(table.rows, bool)
 
     def _player(self, name: str, plan: "Plan", index: int, past) -> Player:
-        streams = seeds.rows(plan.seed, self.table.rows, "worker", index, "opponent", name)
         if name == PAST:
             return PastPlayer(plan, self.table, past, seeds.generator(plan.seed, "worker", index, "past"))
-        if name == "random":
-            return RandomPlayer(streams)
-        assert isinstance(self.table, RulesTable)
-        return BotPlayer(games.bot(name, plan.game, self.table.rules), self.table, streams)
+        return bot_player(name, plan, self.table, index)
 
     def start(self, turn: Turn) -> Turn:
         """Seat everybody and play on until every row waits for the learning policy."""

@@ -67,29 +67,39 @@ def lay_out(config: Config) -> Layout:
 
 
 def spec_of(config: Config) -> Spec:
+    mix = parse_mix(config.opponents, config.game)
     if ":" not in config.game:
         rules = games.rules(config.game, **config.switches)
-        mix = parse_mix(config.opponents, config.game)
-        games.warm_up(config.game, rules, set(mix) - {"self", "past"})
+        games.warm_up(config.game, rules, {*mix, config.ppo.teacher} - {"self", "past", ""})
         return rules.spec
     table = games.table(config.game, 1, **config.switches)
     table.close()
     return table.spec
 
 
+def refuse_nothing_to_learn(config: Config, spec: Spec) -> None:
+    """A seat's last decision in a block is not known yet, so each row must have more decisions than seats."""
+    for name in ("decisions", "rows"):
+        if getattr(config, name) < 1:
+            raise Usage(f"{name} is {getattr(config, name)}, but must be at least 1")
+    if (config.steps - spec.seats) * config.rows < 2:
+        raise Usage(f"steps is {config.steps}, too few to learn from: take at least {spec.seats + 2}")
+
+
 def make_pool(config: Config, net: Net, layout: Layout, vector: np.ndarray) -> Pool:
     plan = Plan(
         config.game, config.switches, config.net, config.rows, config.steps, config.opponents,
-        seeds.derive(config.seed, "play") >> 1, max(layout.workers, 1), config.explore,
+        seeds.derive(config.seed, "play") >> 1, max(layout.workers, 1), config.ppo.teacher, config.explore,
     )  # fmt: skip
     context = make_context(config.start)
-    past, columns = Past(context, len(vector)), ppo.columns(net.spec)
+    past, columns = Past(context, len(vector)), ppo.columns(net.spec, config.ppo)
+    past.write(0, vector, 0)  # until there is another, the past self is the one we begin as
     if layout.central:
         return CentralPool(plan, columns, net, past, layout.workers)
     if layout.workers == 0:
         return LocalPool(plan, columns, vector, past)
     per_block = config.rows * config.steps
-    least = -(-config.min_batch // per_block) if config.min_batch else layout.workers
+    least = -(-config.min_batch // per_block) if config.min_batch and not config.sync else layout.workers
     slots = 2 if layout.overlap else 1
     return ProcessPool(
         plan, columns, vector, past, context, slots=slots, min_blocks=min(least, layout.workers)
@@ -99,6 +109,7 @@ def make_pool(config: Config, net: Net, layout: Layout, vector: np.ndarray) -> P
 def train(config: Config, screen: Screen) -> Path:
     """Train until the budget is spent; the run's folder."""
     spec, layout = spec_of(config), lay_out(config)
+    refuse_nothing_to_learn(config, spec)
     torch.manual_seed(seeds.derive(config.seed, "learner"))
     torch.set_num_threads(layout.threads)
     net = Net(spec, config.net)
@@ -121,8 +132,8 @@ def _loop(
     config: Config, layout: Layout, learner: Learner, pool: Pool, run: Run, vector: np.ndarray, screen: Screen
 ) -> None:
     meter, league = Meter(learner.spec, layout.why), League(pool.past, config.decisions)
-    version, saved_at = 0, time.monotonic()
-    while not meter.spent(config.decisions, config.seconds):
+    version, saved_at, done = 0, time.monotonic(), False
+    while not done:
         with meter.phase("waiting for workers"):
             deliveries = pool.receive()
         with meter.phase("learning"):
@@ -133,10 +144,11 @@ def _loop(
             version += 1
             flatten(learner.net, vector)
             pool.publish(vector, version)
-            pool.release(deliveries)
-        meter.add(deliveries, version)
-        league.add(deliveries, vector, version, meter.decisions)
-        if meter.due(config.log_s):
+            meter.add(deliveries, version)
+            league.add(deliveries, vector, version, meter.decisions)
+            pool.release(deliveries)  # only now: workers must not meet a league that is changing
+        done = meter.spent(config.decisions, config.seconds)
+        if done or meter.due(config.log_s):
             metrics = meter.read(losses, pool.health()) | league.metrics()
             run.metrics(metrics)
             screen(metrics)
@@ -144,6 +156,3 @@ def _loop(
             with meter.phase("saving"):
                 run.save(learner.net.state_dict())
             saved_at = time.monotonic()
-    metrics = meter.read(losses, pool.health()) | league.metrics()
-    run.metrics(metrics)
-    screen(metrics)

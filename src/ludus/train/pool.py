@@ -9,7 +9,7 @@ import os
 import time
 import traceback
 from dataclasses import dataclass, field, replace
-from multiprocessing import connection, get_context
+from multiprocessing import connection, get_context, parent_process
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -208,7 +208,8 @@ class ProcessPool:
         deaths = old.deaths + 1
         words = old.last_words.strip()
         if deaths > TRIES or "ludus.core.errors" in words:
-            raise Failure(f"worker {index} {why} {deaths} times; its last words: {words or 'none'}")
+            last = words.splitlines()[-1] if words else "it said nothing"
+            raise Failure(f"worker {index} {why} {deaths} times: {last}") from RuntimeError(words)
         self.replaced += 1
         seat = self._hire(index, self.replaced)
         seat.deaths, seat.last_words = deaths, words
@@ -227,7 +228,7 @@ def serve(plan, index, columns, memory, weights, past, beats, pipe) -> None:
         worker = Worker(plan, index, past, beat)
         blocks = [Block(columns, plan.steps, plan.rows, shared.memory) for shared in memory]
         known = -1
-        while (slot := pipe.recv()) is not None:
+        while (slot := _asked(pipe)) is not None:
             vector, version = weights.read()
             if version != known:
                 worker.policy.load(vector)
@@ -238,6 +239,14 @@ def serve(plan, index, columns, memory, weights, past, beats, pipe) -> None:
     except BaseException:
         pipe.send(traceback.format_exc())
         raise
+
+
+def _asked(pipe: connection.Connection) -> int | None:
+    """The next slot to fill. A forked worker holds the other end of its own pipe, which thus never closes."""
+    learner = parent_process()
+    if learner is not None and pipe not in connection.wait([pipe, learner.sentinel]):
+        raise EOFError
+    return pipe.recv()
 
 
 def make_context(start: str = "forkserver") -> Any:

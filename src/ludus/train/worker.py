@@ -11,7 +11,7 @@ from ludus.core import seeds
 from ludus.core.block import Block
 from ludus.core.table import RulesTable
 from ludus.nets import NetConfig
-from ludus.train.league import Seating
+from ludus.train.league import Seating, bot_player
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Plan:
     opponents: str
     seed: int
     workers: int
+    teacher: str = ""
+    """The bot whose choice is written beside every decision, if any."""
     explore: float = 0.0
     """Spread of the temperature: the first worker plays at 1 - explore, the last at 1 + explore."""
 
@@ -71,6 +73,8 @@ class Worker:
         self.rng = seeds.generator(plan.seed, "worker", index, "policy")
         middle = (plan.workers - 1) / 2
         self.temperature = 1 + plan.explore * ((index - middle) / middle if middle else 0)
+        self.every = np.arange(plan.rows)
+        self.teacher = bot_player(plan.teacher, plan, self.table, index) if plan.teacher else None
         self.seating = Seating(plan, self.table, index, past)
         self.turn = self.seating.start(self.table.reset(seeds.derive(plan.seed, "worker", index, "table")))
 
@@ -89,6 +93,8 @@ class Worker:
             turn, start = self.turn, clock()
             actions, logp = self.policy.act(turn.obs, turn.legal, self.rng, self.temperature)
             block["seat"][t] = turn.seat
+            if self.teacher is not None:
+                block["teacher"][t] = self.teacher.choose(self.every, turn)
             if self.records:  # a policy on a device keeps these columns there
                 block["obs"][t], block["legal"][t] = turn.obs, turn.legal
                 block["action"][t], block["logp"][t] = actions, logp

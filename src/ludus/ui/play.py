@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console, RenderableType
 from rich.markup import escape
 
-from ludus import games, switches
+from ludus import games, match, switches
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Bot, Rules
@@ -79,8 +79,8 @@ def play_in_terminal(game: str, seat: int, against: str | None, seed: int | None
         raise Usage(f"{game} has no seat {seat}: choose from 0 to {rules.spec.seats - 1}")
     names = games.bot_names(game)
     against = against or names[-1]
-    opponent, adviser = games.bot(against, game, rules), games.bot(names[-1], game, rules)
-    games.warm_up(game, rules, {against, names[-1]})
+    opponent, adviser = match.player(against, game, rules), games.bot(names[-1], game, rules)
+    games.warm_up(game, rules, {against, names[-1]} & set(names))
     make_screen = getattr(games.find(game), "make_screen", PlainScreen)
     seed = secrets.randbelow(2**31) if seed is None else seed
     session = Session(rules, make_screen(rules), seat, opponent, adviser, seed)

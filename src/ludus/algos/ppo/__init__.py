@@ -15,6 +15,7 @@ from ludus.core.spec import Spec
 @dataclass(frozen=True)
 class Config:
     learning_rate: float = 5e-4
+    """Adam's step at the start of the run; it falls in a straight line."""
     learning_rate_end: float = 0.1
     """Share of the learning rate that is left at the end of the run."""
     gamma: float = 0.99
@@ -22,25 +23,36 @@ class Config:
     gae: float = 0.95
     """How far advantages look ahead: 0 one decision, 1 the whole game (lambda of GAE)."""
     clip: float = 0.2
+    """How far a decision's probability may move in one update before its gradient is cut, as a ratio."""
     epochs: int = 3
+    """How often each decision is learned from."""
     minibatch: int = 2048
+    """Decisions in one step of the optimiser."""
     entropy: float = 0.01
+    """Bonus for undecided play at the start of the run: what keeps the policy exploring."""
     entropy_end: float = 0.1
     """Share of the entropy bonus that is left at the end of the run."""
     value: float = 0.5
     """Weight of the value loss."""
     max_grad_norm: float = 0.5
+    """Longer gradients are shortened to this."""
     target_kl: float = 0.03
     """Stop this block's epochs once the policy moved this far from the one that played; 0 for never."""
+    teacher: str = ""
+    """A bot of the game whose choices the policy imitates at first, as in greedy; empty for none."""
+    teacher_weight: float = 1.0
+    """Weight of imitation at the start of the run; it falls to nothing by `teacher_until`."""
+    teacher_until: float = 0.1
+    """Share of the run after which the policy is on its own."""
 
 
-def columns(spec: Spec) -> list[Column]:
+def columns(spec: Spec, config: Config) -> list[Column]:
     action = (
         Column("action", spec.box[0].shape, np.dtype(np.float32))
         if spec.box
         else Column("action", (), np.dtype(np.int32))
     )
-    return [
+    found = [
         Column("obs", spec.obs_shape, spec.obs_dtype),
         Column("legal", (spec.actions,), np.dtype(bool)),
         action,
@@ -50,3 +62,4 @@ def columns(spec: Spec) -> list[Column]:
         Column("ended", (), np.dtype(bool)),  # the game was over, or cut off, before the next decision
         Column("bootstrap", (), np.dtype(np.float32)),  # value of the cut-off position, 0 if it was over
     ]
+    return [*found, Column("teacher", (), np.dtype(np.int32))] if config.teacher else found

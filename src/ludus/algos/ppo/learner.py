@@ -4,6 +4,8 @@ A decision's advantage continues at the same seat's next decision in that game.
 """
 
 import copy
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -64,8 +66,10 @@ class Learner:
         self._seen_values = 0
         self._obs_count = 1e-4
         self._entropy_weight = torch.tensor(config.entropy, device=device)
+        self._teacher_weight = torch.tensor(config.teacher_weight, device=device)
         self._data: dict[str, Tensor] = {}  # all columns of the blocks being learned from
         self._recorded: Recorded | None = None
+        self._threads = ThreadPoolExecutor(os.cpu_count() or 1)
 
     def learn(self, blocks: list[Block], behind: bool) -> dict[str, float]:
         """One update from finished blocks. behind: an older policy than ours played them."""
@@ -92,7 +96,7 @@ class Learner:
         if not self._data or len(self._data["adv"]) != total:
             self._recorded = None
             self._data = {name: torch.empty(total, device=self.device) for name in ("adv", "target", "known")}
-        for name in ("obs", "legal", "action", "logp"):
+        for name in ("obs", "legal", "action", "logp", *(["teacher"] if self.config.teacher else [])):
             parts = [column(block, name).flatten(0, 1) for block in blocks]
             if name not in self._data:
                 shape = (total, *parts[0].shape[1:])
@@ -109,7 +113,7 @@ class Learner:
         values, logps, size = [], [], 65536 if self.on_gpu else 4096
         for start in range(0, len(data["obs"]), size):
             part = slice(start, start + size)
-            logits, value, _ = self.net(data["obs"][part], data["legal"][part])
+            logits, value = self.net(data["obs"][part], data["legal"][part])
             values.append(value)
             logps.append(
                 log_prob(self.net, logits, data["action"][part])[0] if behind else data["logp"][part]
@@ -118,21 +122,26 @@ class Learner:
 
     def _advantages(self, blocks: list[Block], value: Tensor, rho: Tensor) -> tuple[Tensor, Tensor]:
         values, rhos = value.cpu().numpy(), rho.cpu().numpy()
-        adv, known, at = np.empty_like(values), np.empty(len(values), bool), 0
-        for block in blocks:
+        adv, known = np.empty_like(values), np.empty(len(values), bool)
+        starts = np.cumsum([0] + [block.decisions for block in blocks[:-1]])
+
+        def one(block: Block, at: int) -> None:
             shape, part = (block.steps, block.rows), slice(at, at + block.decisions)
             advantages(
                 values[part].reshape(shape), rhos[part].reshape(shape), block["seat"], block["reward"],
                 block["ended"], block["bootstrap"], self.config.gamma, self.config.gae,
                 adv[part].reshape(shape), known[part].reshape(shape),
             )  # fmt: skip
-            at += block.decisions
+
+        list(self._threads.map(one, blocks, starts))
         return torch.from_numpy(adv).to(self.device), torch.from_numpy(known).to(self.device)
 
     def _epochs(self, data: dict[str, Tensor]) -> dict[str, float]:
         config, total = self.config, len(data["obs"])
         size = min(config.minibatch, total)
         self._entropy_weight.fill_(config.entropy * self._decayed(config.entropy_end))
+        taught = 1 - self.progress / config.teacher_until if config.teacher_until else 0.0
+        self._teacher_weight.fill_(config.teacher_weight * max(0.0, taught))
         self._set_rate(config.learning_rate * self._decayed(config.learning_rate_end))
         if self.on_gpu and self._recorded is None:
             self._recorded = Recorded(self, data, size)
@@ -160,7 +169,7 @@ class Learner:
         """One step of the optimiser; policy, value, entropy, kl, clipped and gradient norm."""
         config, net = self.config, self.net
         mini = {name: column.index_select(0, pick) for name, column in data.items()}
-        logits, value, _ = net(mini["obs"], mini["legal"])
+        logits, value = net(mini["obs"], mini["legal"])
         logp, entropy = log_prob(net, logits, mini["action"])
         share = mini["known"] / mini["known"].sum().clamp_min(1)
         log_ratio = logp - mini["logp"]
@@ -170,6 +179,8 @@ class Learner:
         value_loss = (((value - mini["target"]) / net.value_std).square() * share).sum() / 2
         mean_entropy = (entropy * share).sum()
         loss = policy_loss + config.value * value_loss - self._entropy_weight * mean_entropy
+        if config.teacher:  # imitate first, then improve on it: from scratch, good boards are never met
+            loss = loss - self._teacher_weight * (log_prob(net, logits, mini["teacher"])[0] * share).sum()
         self.optimiser.zero_grad()
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(net.parameters(), config.max_grad_norm, foreach=True)
@@ -265,7 +276,7 @@ def log_prob(net: Net, logits: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
     """Log-probability of each action and entropy of each choice, both [B]."""
     if net.log_std is not None:
         chosen = torch.distributions.Normal(logits, net.log_std.exp())
-        return chosen.log_prob(action).flatten(1).sum(1), chosen.entropy().flatten(1).sum(1)
+        return chosen.log_prob(action.flatten(1)).sum(1), chosen.entropy().sum(1)
     logs = logits.log_softmax(1)
     entropy = -(logs.exp() * logs).sum(1)
     return logs.gather(1, action.long().unsqueeze(1)).squeeze(1), entropy

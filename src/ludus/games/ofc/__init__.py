@@ -31,7 +31,14 @@ PRESETS: dict[str, dict] = {
         "switches": {"hands": 1, "fantasyland_hands": "valued"},
         "rows": 128,
         "steps": 60,  # four hands of three seats
-        "ppo": {"gamma": 1.0, "epochs": 2, "learning_rate": 1e-3, "entropy": 0.02, "minibatch": 2048},
+        "ppo": {
+            "gamma": 1.0,
+            "epochs": 2,
+            "learning_rate": 1e-3,
+            "entropy": 0.03,
+            "minibatch": 2048,
+            "teacher": "greedy",  # without one, 20 M decisions never find Fantasyland (docs/performance.md)
+        },
     },
     "test": {
         "decisions": 20_000,
@@ -41,7 +48,12 @@ PRESETS: dict[str, dict] = {
         "ppo": {"minibatch": 240},
     },
     "quick": {"decisions": 10_000_000, "seconds": 120.0},
+    "gpu": {"decisions": 1_000_000_000, "rows": 4096, "steps": 30, "ppo": {"minibatch": 65_536}},
 }
+
+
+EVALUATED = {"hands": 10, "fantasyland_hands": "played"}
+"""What evaluation changes of the switches a run was trained with: Fantasyland is always played."""
 
 
 def make_rules(options: Options) -> Rules:

@@ -1,0 +1,56 @@
+"""Training on a GPU, as `figure NAME VALUE UNIT`, with where the time went. Needs CUDA; four minutes."""
+
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from ludus.config import Config, resolve
+from ludus.train.loop import train
+
+SECONDS = 40.0
+
+
+def steady_speed(config: Config) -> tuple[float, dict]:
+    """Decisions/s over the second half, without compiling and recording."""
+    folder = train(config, lambda metrics: None)
+    lines = [json.loads(line) for line in (Path(folder) / "metrics.jsonl").read_text().splitlines()]
+    middle, last = lines[len(lines) // 2], lines[-1]
+    gained = last["decisions"] - middle["decisions"]
+    return gained / (last["seconds"] - middle["seconds"]), last
+
+
+def tell(name: str, config: Config) -> None:
+    speed, last = steady_speed(config)
+    print(f"figure {name} {speed:.0f} decisions/s", flush=True)
+    for key in sorted(last):
+        if key.startswith(("time/", "workers/", "cpu/", "game/fouls", "game/royalties", "memory", "layout")):
+            print(f"    {key} {last[key]}")
+
+
+def main() -> None:
+    if not torch.cuda.is_available():
+        sys.exit("bench/gpu.py needs a CUDA GPU")
+    print(torch.cuda.get_device_name(), os.cpu_count(), "cores, torch", torch.__version__)
+    with tempfile.TemporaryDirectory() as folder:
+        config = dataclasses.replace(
+            resolve("ofc", "gpu"), seconds=SECONDS, run=f"{folder}/central", log_s=1.0, inference="central"
+        )
+        tell("ofc.train.gpu", config)
+        for rows in (512, 2048, 4096):
+            tell(
+                f"ofc.train.gpu.rows{rows}",
+                dataclasses.replace(config, rows=rows, seconds=25.0, run=f"{folder}/{rows}"),
+            )
+        hybrid = dataclasses.replace(
+            config, inference="local", rows=256, seconds=25.0, run=f"{folder}/hybrid"
+        )
+        tell("ofc.train.hybrid", hybrid)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""What a training is told: which word counts when several are said, and what is refused."""
+
+import dataclasses
+
+import pytest
+import tyro
+
+from ludus import games
+from ludus.algos.ppo import Config as PpoConfig
+from ludus.commands.train import parse
+from ludus.config import PRESETS, Config, overlay, resolve
+from ludus.core.errors import Usage
+from ludus.nets import NetConfig
+from ludus.store.run import Run, read_config
+from ludus.train.league import parse_mix
+from ludus.train.loop import train
+
+
+@pytest.fixture
+def toml(tmp_path):
+    """Write a configuration file; its path."""
+
+    def write(text: str):
+        file = tmp_path / "told.toml"
+        file.write_text(text)
+        return file
+
+    return write
+
+
+def one_line(error) -> str:
+    assert error.type is Usage
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+# ---- layers
+
+
+def test_each_layer_overrides_the_one_below(toml):
+    nothing = parse(["tictactoe"])
+    assert nothing == Config(game="tictactoe")
+    preset = parse(["tictactoe", "--preset", "test"])
+    assert (preset.rows, preset.steps, preset.net.hidden) == (16, 32, (32,))
+    assert preset.ppo == dataclasses.replace(PpoConfig(), minibatch=256)
+    told = ["tictactoe", "--preset=test", "--config", str(toml("rows = 5\n[ppo]\nclip = 0.3"))]
+    file = parse(told)
+    assert (file.rows, file.steps, file.ppo.clip, file.ppo.minibatch) == (5, 32, 0.3, 256)
+    flags = parse([*told, "--rows", "7", "--ppo.clip", "0.4", "--net.hidden", "8", "9"])
+    assert (flags.rows, flags.steps, flags.net.hidden) == (7, 32, (8, 9))
+    assert (flags.ppo.clip, flags.ppo.minibatch) == (0.4, 256)
+
+
+def test_a_games_own_preset_comes_on_top_of_the_general_one():
+    own = games.find("ofc").PRESETS
+    config = resolve("ofc", "test")
+    assert config.steps == own["test"]["steps"] != PRESETS["test"]["steps"]
+    assert config.ppo.gamma == own["default"]["ppo"]["gamma"] != PpoConfig().gamma
+    assert config.switches == own["default"]["switches"]
+
+
+def test_a_file_may_name_the_preset_and_a_flag_overrides_it(toml):
+    file = str(toml('preset = "test"'))
+    assert parse(["tictactoe", "--config", file]).rows == 16
+    quick = parse(["tictactoe", "--config", file, "--preset", "quick"])
+    assert (quick.preset, quick.rows) == ("quick", Config().rows)
+
+
+def test_switches_are_joined_from_all_layers(toml):
+    file = str(toml("[switches]\nseats = 2"))
+    config = parse(["ofc", "--config", file, "--set", "jokers=0", "--rows", "3"])
+    assert config.switches == {**games.find("ofc").PRESETS["default"]["switches"], "seats": 2, "jokers": 0}
+    assert config.rows == 3
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("game", [*games.names(), "gym:CartPole-v1"])
+def test_every_preset_of_every_game_makes_a_configuration(game, preset):
+    config = resolve(game, preset)
+    assert (config.game, config.preset) == (game, preset)
+    assert config.steps > 0 and config.decisions > 0
+
+
+def test_numbers_may_be_written_in_any_natural_way(toml):
+    config = resolve("tictactoe", None, toml("workers = 3\nseconds = 5\n[net]\nhidden = [8]"))
+    assert (config.workers, config.seconds, config.net.hidden) == ("3", 5.0, (8,))
+    assert isinstance(config.seconds, float)
+
+
+def test_a_run_remembers_its_configuration(tmp_path):
+    told = {"run": str(tmp_path / "run"), "seed": 4, "switches": {"hands": 2}, "ppo": {"clip": 0.1}}
+    config = overlay(resolve("ofc", "test"), told, "test")
+    Run.create(config).close()
+    assert read_config(tmp_path / "run") == config
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rowz = 5", ["rowz", "rows"]),
+        ("[ppo]\nclipp = 1.0", ["[ppo]", "clipp", "clip"]),
+        ("[nets]\nhidden = [8]", ["nets", "net"]),
+        ('rows = "many"', ["rows", "'many'"]),
+        ("rows = 1.5", ["rows", "1.5"]),
+        ("rows = true", ["rows", "True"]),
+        ("sync = 1", ["sync", "1"]),
+        ("workers = true", ["workers", "True"]),
+        ("ppo = 3", ["ppo", "[ppo]"]),
+        ("switches = 3", ["switches", "[switches]"]),
+        ('[net]\nhidden = ["wide"]', ["hidden", "wide"]),
+        ("[net]\nhidden = 8", ["hidden", "8"]),
+        ('device = "gpu"', ["device", "gpu", "cuda"]),
+        ('preset = "huge"', ["huge", "quick"]),
+        ("rows = ", ["not TOML"]),
+    ],
+)
+def test_a_mistake_in_the_file_is_told_in_one_line(toml, text, words):
+    file = toml(text)
+    with pytest.raises(Usage) as error:
+        resolve("tictactoe", None, file)
+    message = one_line(error)
+    assert all(word in message for word in words), message
+
+
+def test_an_unknown_preset_is_told_with_the_choices():
+    with pytest.raises(Usage) as error:
+        parse(["tictactoe", "--preset", "huge"])
+    assert all(name in one_line(error) for name in ("huge", *PRESETS))
+
+
+def test_a_missing_file_and_a_missing_game_are_told(tmp_path):
+    with pytest.raises(Usage, match="can't read"):
+        parse(["tictactoe", "--config", str(tmp_path / "none.toml")])
+    with pytest.raises(Usage, match="unknown game 'tictactow'"):
+        parse(["tictactow"])
+    with pytest.raises(Usage, match="which game"):
+        parse(["--rows", "3"])
+
+
+@pytest.mark.parametrize(
+    ("mix", "word"),
+    [("self:0.5,clever:0.5", "clever"), ("greedy:much", "much"), ("random:-1", "-1"), ("self:0", "nothing")],
+)
+@pytest.mark.parametrize("game", ["ofc", "gym:CartPole-v1"])
+def test_opponents_that_cant_be_seated_are_refused_before_anything_starts(game, mix, word, tmp_path):
+    config = overlay(resolve(game, "test"), {"opponents": mix, "run": str(tmp_path / "run")}, "test")
+    with pytest.raises(Usage) as error:
+        train(config, print)
+    if not (game.startswith("gym:") and "greedy" in mix):
+        assert word in one_line(error)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ({"workers": "many"}, "many"),
+        ({"decisions": 0}, "decisions"),
+        ({"rows": 0}, "rows"),
+        ({"steps": 2}, "steps"),  # so short that no seat decides twice, and nothing could be learned
+        ({"switches": {"cards": 3}}, "cards"),
+        ({"inference": "central", "game": "gym:CartPole-v1"}, "central"),
+    ],
+)
+def test_what_cant_be_trained_is_refused_before_anything_starts(values, word, tmp_path):
+    config = overlay(resolve("tictactoe", "test"), {**values, "run": str(tmp_path / "run")}, "test")
+    with pytest.raises(Usage) as error:
+        train(config, print)
+    assert word in one_line(error)
+    assert not (tmp_path / "run").exists()
+
+
+def test_shares_of_opponents_add_up_to_one():
+    assert parse_mix("self:3, past:1", "tictactoe") == {"self": 0.75, "past": 0.25}
+    assert parse_mix("random", "gym:CartPole-v1") == {"random": 1.0}
+    assert parse_mix("greedy:1,self:0", "ofc") == {"greedy": 1.0}
+
+
+# ---- help
+
+
+@pytest.mark.parametrize("kind", [Config, NetConfig, PpoConfig], ids=lambda kind: kind.__module__)
+def test_every_flag_says_what_it_is_for(kind):
+    helps = {
+        field.name: tyro._docstrings.get_field_docstring(kind, field.name, ())
+        for field in dataclasses.fields(kind)
+    }
+    assert [name for name, text in helps.items() if not text] == []

@@ -1,0 +1,318 @@
+"""PPO: advantages against the textbook's sums, and a learner that moves the way it should."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from ludus.algos.ppo import Config, columns
+from ludus.algos.ppo.learner import Learner, advantages
+from ludus.core.block import Block
+from ludus.core.spec import Spec
+from ludus.nets import NetConfig
+from ludus.nets.net import Net
+
+FLOAT32 = np.dtype(np.float32)
+
+
+def computed(value, rho, seat, reward, ended, bootstrap, gamma, lam) -> tuple[np.ndarray, np.ndarray]:
+    """Advantages [T, N], and which of them are known."""
+    out, known = np.full(seat.shape, np.nan, np.float32), np.zeros(seat.shape, bool)
+    advantages(value, rho, seat, reward, ended, bootstrap, gamma, lam, out, known)
+    return out, known
+
+
+# ---- advantages: the textbook's way, one seat of one game after the other
+
+
+def games_of_seat(n, s, value, rho, seat, reward, ended, bootstrap):
+    """Each game of row n as seat s saw it: its decisions, and what it was worth to the seat afterwards.
+
+    A decision is (step, value, rho, pay until the seat's next decision). What follows the last one is
+    worth 0 if the game was over, its bootstrap if it was cut off, and None if it goes on after the block.
+    """
+    found, decisions = [], []
+    for t in range(len(seat)):
+        if seat[t, n] == s:
+            decisions.append([t, value[t, n], rho[t, n], 0.0])
+        if decisions:
+            decisions[-1][3] += reward[t, n, s]
+        if ended[t, n]:
+            if decisions:
+                found.append((decisions, bootstrap[t, n] if seat[t, n] == s else 0.0))
+            decisions = []
+    if decisions:
+        found.append((decisions, None))
+    return found
+
+
+def by_the_book(value, rho, seat, reward, ended, bootstrap, gamma, lam):
+    """V-trace targets less values (Espeholt et al. 2018, with lambda); with rho = 1 that is GAE, as a sum."""
+    out, known = np.zeros(seat.shape), np.zeros(seat.shape, bool)
+    for n in range(seat.shape[1]):
+        for s in range(reward.shape[2]):
+            for decisions, after in games_of_seat(n, s, value, rho, seat, reward, ended, bootstrap):
+                values = [decision[1] for decision in decisions] + ([] if after is None else [after])
+                deltas = [decisions[k][3] + gamma * values[k + 1] - values[k] for k in range(len(values) - 1)]
+                weights = [min(1.0, decision[2]) for decision in decisions]
+                for i in range(len(deltas)):
+                    out[decisions[i][0], n] = sum(
+                        (gamma * lam) ** (k - i) * np.prod(weights[i : k + 1]) * deltas[k]
+                        for k in range(i, len(deltas))
+                    )
+                    known[decisions[i][0], n] = True
+    return out, known
+
+
+def random_block(seed: int, seats: int, on_policy: bool) -> tuple:
+    rng = np.random.default_rng(seed)
+    steps, rows = 24, 6
+    value = rng.normal(0, 2, (steps, rows)).astype(np.float32)
+    rho = np.ones_like(value) if on_policy else rng.uniform(0.2, 1.6, (steps, rows)).astype(np.float32)
+    seat = rng.integers(0, seats, (steps, rows), np.int8)
+    reward = rng.normal(0, 1, (steps, rows, seats)).astype(np.float32)
+    ended = rng.random((steps, rows)) < 0.15
+    ended[:, 0] = False  # a game longer than the block
+    bootstrap = np.where(ended & (rng.random((steps, rows)) < 0.5), rng.normal(0, 5, (steps, rows)), 0)
+    return value, rho, seat, reward, ended, bootstrap.astype(np.float32)
+
+
+@pytest.mark.parametrize("on_policy", [True, False], ids=["on policy", "older policy"])
+@pytest.mark.parametrize("seats", [1, 2, 3])
+@pytest.mark.parametrize(("gamma", "lam"), [(0.97, 0.9), (1.0, 1.0), (0.9, 0.0)])
+def test_advantages_are_the_textbooks_for_each_seat_on_its_own(seats, on_policy, gamma, lam):
+    for seed in range(5):
+        block = random_block(seed, seats, on_policy)
+        out, known = computed(*block, gamma, lam)
+        expected, expected_known = by_the_book(*block, gamma, lam)
+        np.testing.assert_array_equal(known, expected_known)
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+        assert known.any() and not known.all() and not known[-1, 0]
+
+
+def one_row(seat, reward, ended, value, bootstrap=None) -> tuple:
+    """A block of one game. reward: what each step paid each seat"""
+    steps = len(seat)
+    return (
+        np.array(value, np.float32).reshape(steps, 1), np.ones((steps, 1), np.float32),
+        np.array(seat, np.int8).reshape(steps, 1), np.array(reward, np.float32).reshape(steps, 1, -1),
+        np.array(ended, bool).reshape(steps, 1),
+        np.array(bootstrap or [0] * steps, np.float32).reshape(steps, 1),
+    )  # fmt: skip
+
+
+def test_a_seat_is_paid_for_what_happens_at_the_others_decisions():
+    # Seat 1 has the last word and loses by it: seat 0 made its only decision two steps before.
+    block = one_row([0, 1, 1], [[0, 0], [0, 0], [1, -1]], [0, 0, 1], value=[0.25, 0, -0.5])
+    out, known = computed(*block, 0.5, 1.0)
+    assert known.all()
+    # seat 1: last -1 + 0.5; first 0 + 0.5 * -0.5 - 0 + 0.5 * -0.5
+    assert out[:, 0].tolist() == [1 - 0.25, -0.5, -0.5]
+
+
+def test_the_last_decision_of_a_game_that_goes_on_is_not_known_but_counts_for_the_one_before():
+    block = one_row([0, 0, 0], [[1], [2], [4]], [0, 0, 0], value=[0, 8, 16])
+    out, known = computed(*block, 0.5, 0.5)
+    assert known[:, 0].tolist() == [True, True, False]
+    # 2 + 8 - 8 = 2; 1 + 4 - 0 + 0.25 * 2 = 5.5
+    assert out[:2, 0].tolist() == [5.5, 2.0]
+
+
+def test_nothing_of_the_next_game_reaches_the_one_before():
+    block = one_row([0, 0, 0], [[1], [50], [50]], [1, 0, 1], value=[3, 70, 90])
+    out, _ = computed(*block, 1.0, 1.0)
+    assert out[0, 0] == 1 - 3
+
+
+def test_a_game_cut_off_is_worth_what_its_last_position_was():
+    over = one_row([0, 0], [[1], [1]], [0, 1], value=[0, 0])
+    cut = one_row([0, 0], [[1], [1]], [0, 1], value=[0, 0], bootstrap=[0, 10])
+    assert computed(*over, 0.5, 1.0)[0][:, 0].tolist() == [1.5, 1.0]
+    assert computed(*cut, 0.5, 1.0)[0][:, 0].tolist() == [4.0, 6.0]
+
+
+def test_the_correction_for_an_older_policy_never_exceeds_one():
+    value, rho, *rest = random_block(3, 2, on_policy=True)
+    np.testing.assert_array_equal(
+        computed(value, rho * 5, *rest, 0.9, 0.9)[0], computed(value, rho, *rest, 0.9, 0.9)[0]
+    )
+    assert (computed(value, rho * 0, *rest, 0.9, 0.9)[0] == 0).all()
+
+
+# ---- the learner
+
+BANDIT = Spec("bandit", 1, 4, (3,), np.dtype(np.uint8))
+REWARDED, NEVER_LEGAL = 2, 3
+
+
+def make_learner(spec: Spec = BANDIT, seed: int = 0, **config) -> Learner:
+    torch.manual_seed(seed)
+    return Learner(spec, Net(spec, NetConfig(hidden=(16,))), Config(**{"minibatch": 64, **config}))
+
+
+def bandit(learner: Learner, seed: int = 0, steps: int = 16, rows: int = 16, games_end: bool = True) -> Block:
+    """Every decision is a game: one action is paid, one is never legal; the policy itself has played."""
+    rng = np.random.default_rng(seed)
+    spec = learner.spec
+    block = Block(columns(spec, learner.config), steps, rows)
+    block["obs"][...] = rng.integers(0, 3, block["obs"].shape)
+    block["legal"][...] = True
+    block["legal"][..., NEVER_LEGAL] = False
+    chances = probabilities(learner, block)
+    flat = [rng.choice(spec.actions, p=row) for row in chances.reshape(-1, spec.actions)]
+    block["action"][...] = np.array(flat).reshape(steps, rows)
+    block["logp"][...] = np.log(
+        np.take_along_axis(chances, block["action"][..., None].astype(int), 2)[..., 0]
+    )
+    block["reward"][..., 0] = block["action"] == REWARDED
+    block["ended"][...] = games_end
+    return block
+
+
+def probabilities(learner: Learner, block: Block) -> np.ndarray:
+    """[T, N, A]"""
+    with torch.no_grad():
+        obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))
+        chances = learner.net(obs, legal)[0].double().softmax(1).numpy()
+    return (chances / chances.sum(1, keepdims=True)).reshape(block.steps, block.rows, -1)
+
+
+def weights(learner: Learner) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in learner.net.state_dict().items()}
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_one_update_makes_the_rewarded_action_likelier_and_the_others_less_so():
+    learner = make_learner()
+    block = bandit(learner)
+    before = probabilities(learner, block).mean((0, 1))
+    metrics = learner.learn([block], behind=False)
+    after = probabilities(learner, block).mean((0, 1))
+    assert after[REWARDED] > before[REWARDED] + 0.01
+    assert (after[[0, 1]] < before[[0, 1]]).all() and after[NEVER_LEGAL] < 1e-20
+    assert all(np.isfinite(number) for number in metrics.values())
+
+
+def test_a_bandit_is_solved_in_some_updates_and_its_value_is_known():
+    learner = make_learner(learning_rate=5e-3, entropy=0.0)
+    for seed in range(40):
+        block = bandit(learner, seed)
+        learner.learn([block], behind=False)
+    assert probabilities(learner, block)[..., REWARDED].mean() > 0.95
+    with torch.no_grad():
+        value = learner.net(torch.from_numpy(block["obs"][0]), torch.from_numpy(block["legal"][0]))[1]
+    assert value.mean() == pytest.approx(1, abs=0.15)
+
+
+def test_nothing_is_learned_about_an_illegal_action():
+    learner = make_learner(entropy=0.1)
+    before = weights(learner)
+    learner.learn([bandit(learner)], behind=False)
+    after = weights(learner)
+    assert torch.equal(after["policy.weight"][NEVER_LEGAL], before["policy.weight"][NEVER_LEGAL])
+    assert after["policy.bias"][NEVER_LEGAL] == before["policy.bias"][NEVER_LEGAL]
+    assert (after["policy.bias"][:NEVER_LEGAL] != before["policy.bias"][:NEVER_LEGAL]).all()
+
+
+def test_decisions_whose_outcome_is_not_known_are_not_learned_from():
+    results = []
+    for action in (0, 1):
+        learner = make_learner()
+        block = bandit(learner, games_end=False)
+        block["action"][-1] = action  # games go on after the block, so no last decision is known
+        block["reward"][-1] = 100 * action
+        torch.manual_seed(1)
+        learner.learn([block], behind=False)
+        results.append(weights(learner))
+    assert same(*results)
+    assert not same(results[0], weights(make_learner()))
+
+
+def test_blocks_are_learned_from_together_whatever_their_number():
+    halves, whole = make_learner(minibatch=10_000), make_learner(minibatch=10_000)
+    block = bandit(whole, rows=16)
+    parts = [bandit(halves, rows=8) for _ in range(2)]
+    for number, part in enumerate(parts):
+        for name, _, _ in part.columns:
+            part[name][...] = block[name][:, 8 * number : 8 * number + 8]
+    whole.learn([block], behind=False)
+    halves.learn(parts, behind=False)
+    for name, tensor in weights(whole).items():  # only the order of sums differs
+        torch.testing.assert_close(weights(halves)[name], tensor, rtol=1e-3, atol=1e-4)
+
+
+def test_epochs_stop_once_the_policy_has_moved_far_enough():
+    far, never = make_learner(target_kl=1e-9, epochs=5), make_learner(target_kl=0.0, epochs=5)
+    assert far.learn([bandit(far)], behind=False)["learner/epochs"] < 5
+    assert never.learn([bandit(never)], behind=False)["learner/epochs"] == 5
+
+
+def test_an_older_policys_block_is_measured_by_how_much_its_choices_differ():
+    learner = make_learner(learning_rate=0.01)
+    block = bandit(learner)
+    assert learner.learn([block], behind=True)["policy/lag_ratio"] < 1e-3
+    assert learner.learn([block], behind=True)["policy/lag_ratio"] > 0.05
+
+
+def test_at_the_end_of_the_run_the_rates_are_what_they_should_decay_to():
+    learner = make_learner(learning_rate_end=0.0)
+    learner.progress = 1.0
+    before = weights(learner)
+    learner.learn([bandit(learner)], behind=False)
+    moved = {name for name, tensor in weights(learner).items() if not torch.equal(tensor, before[name])}
+    assert moved == {"value.weight", "value.bias", "value_mean", "value_std"}  # new units, nothing learned
+
+
+def test_a_restored_learner_goes_on_exactly_as_the_one_that_was_saved():
+    spec = Spec("bandit", 1, 4, (3,), FLOAT32)
+    first, second = make_learner(spec, seed=0), make_learner(spec, seed=1)
+    for seed in range(3):
+        first.learn([bandit(first, seed)], behind=False)
+    first.progress = 0.5
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    file.seek(0)
+    second.load_state_dict(torch.load(file, weights_only=True))
+    assert second.progress == 0.5
+    metrics = []
+    for learner in (first, second):
+        torch.manual_seed(2)
+        metrics += [[learner.learn([bandit(learner, seed)], behind=False) for seed in range(3, 6)]]
+    assert metrics[0] == metrics[1]
+    assert same(weights(first), weights(second))
+
+
+def test_observations_are_measured_over_all_blocks():
+    spec = Spec("bandit", 1, 4, (3,), FLOAT32)
+    learner, rng, seen = make_learner(spec), np.random.default_rng(0), []
+    for mean in (5, -3, 40):
+        block = bandit(learner)
+        block["obs"][...] = rng.normal(mean, [1, 2, 3], block["obs"].shape)
+        seen.append(block["obs"].reshape(-1, 3).copy())
+        learner.learn([block], behind=False)
+    every = np.concatenate(seen)
+    np.testing.assert_allclose(learner.net.obs_mean.numpy(), every.mean(0), rtol=1e-3)
+    np.testing.assert_allclose(learner.net.obs_std.numpy(), every.std(0), rtol=1e-3)
+
+
+def test_vectors_as_actions_are_learned_too():
+    low = np.full((2, 2), -1, np.float32)
+    spec = Spec("box", 1, 0, (3,), FLOAT32, box=(low, -low))
+    learner, rng = make_learner(spec, learning_rate=3e-3), np.random.default_rng(0)
+    for _ in range(25):  # paid for large actions
+        block = Block(columns(spec, learner.config), 16, 16)
+        block["obs"][...] = rng.normal(size=block["obs"].shape)
+        with torch.no_grad():
+            obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))
+            chosen = torch.distributions.Normal(learner.net(obs, legal)[0], learner.net.log_std.exp())
+            action = chosen.sample()
+            block["logp"][...] = chosen.log_prob(action).sum(1).reshape(16, 16)
+        block["action"][...] = action.reshape(16, 16, 2, 2)
+        block["reward"][..., 0] = block["action"].sum((2, 3))
+        block["ended"][...] = True
+        learner.learn([block], behind=False)
+    assert chosen.mean.mean() > 0.3

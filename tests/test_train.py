@@ -1,0 +1,359 @@
+"""Whole trainings: every kind of game, the same again from the same seed, workers that die, and learning."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import combinations
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+import psutil
+import pytest
+
+from ludus.algos import ppo
+from ludus.config import overlay, resolve
+from ludus.core.block import Block
+from ludus.core.errors import Failure
+from ludus.nets import NetConfig
+from ludus.nets.net import Net, flat_size, flatten
+from ludus.store.run import METRICS, read_config, read_weights
+from ludus.train.loop import lay_out, make_pool, spec_of, train
+from ludus.train.pool import TRIES
+from ludus.train.worker import Plan, Worker
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+MEASURED = (
+    "seconds",
+    "speed/",
+    "time/",
+    "workers/inference",
+    "workers/stepping",
+    "workers/other",
+    "cpu/",
+    "memory/",
+)
+"""Metrics that the clock and the machine have a say in."""
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """Train with the `test` preset and some changes: (folder, every reading of the metrics)."""
+    count = 0
+
+    def run(game: str, screen=None, **changes):
+        nonlocal count
+        count += 1
+        readings: list[dict] = []
+
+        def show(metrics: dict) -> None:
+            readings.append(metrics)
+            if screen:
+                screen(metrics)
+
+        changes = {"run": str(tmp_path / f"run{count}"), "log_s": 0.0, **changes}
+        folder = train(overlay(resolve(game, "test"), changes, "test"), show)
+        return folder, readings
+
+    return run
+
+
+@pytest.fixture
+def importable(monkeypatch):
+    """Make this folder's and the examples' modules importable, here and in workers."""
+    for folder in (EXAMPLES, Path(__file__).parent):
+        monkeypatch.syspath_prepend(str(folder))
+
+
+def workers_of(process: psutil.Process) -> list[psutil.Process]:
+    """Workers are started by the fork server, which the training starts."""
+    return [worker for child in process.children() for worker in child.children()]
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    """Whether all have ended, be it that nobody has asked yet how."""
+    try:
+        return all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in processes)
+    except psutil.NoSuchProcess:
+        return gone(processes)
+
+
+def wait_until(what, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+# ---- every kind of game
+
+
+@pytest.mark.parametrize(
+    "game",
+    [
+        "tictactoe",
+        "ofc",
+        "gym:CartPole-v1",
+        "gym:Pendulum-v1",
+        "zoo:classic/connect_four_v3",
+        "my_env:Corridor",
+    ],
+)
+def test_every_kind_of_game_is_trained_to_the_end_of_its_budget(game, trained, importable):
+    folder, readings = trained(game, decisions=7_000, log_s=0.2)
+    last = readings[-1]
+    config = read_config(folder)
+    block = config.rows * config.steps * last["workers/count"]
+    assert 7_000 <= last["decisions"] < 7_000 + block
+    assert last["games"] > 0 and last["workers/replaced"] == 0
+    assert np.isfinite([value for value in last.values() if isinstance(value, float)]).all()
+    weights = read_weights(folder)
+    assert all(np.isfinite(array).all() for array in weights.values())
+    written = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+    assert written == readings
+
+
+@pytest.mark.parametrize("changes", [{"workers": "0"}, {"inference": "central", "workers": "2"}], ids=str)
+def test_playing_in_the_learners_own_process_starts_no_other(trained, changes):
+    children: list[psutil.Process] = []
+    before = workers_of(psutil.Process())
+    _, readings = trained(
+        "tictactoe",
+        lambda metrics: children.extend(workers_of(psutil.Process())),
+        decisions=6_000,
+        opponents="self:0.5,past:0.2,greedy:0.3",
+        **changes,
+    )
+    assert readings[-1]["decisions"] >= 6_000 and readings[-1]["games"] > 500
+    assert children == before == []
+
+
+def test_opponents_sit_as_often_as_asked_and_are_counted(trained):
+    _, readings = trained(
+        "ofc", workers="0", opponents="self:0.5,random:0.3,past:0.2", decisions=12_000, log_s=60.0
+    )
+    last = readings[-1]
+    # Of three seats one is always ours; the other two are drawn.
+    assert last["seated/random"] == pytest.approx(0.2, abs=0.03)
+    assert last["seated/past"] == pytest.approx(2 / 15, abs=0.03)
+    assert last["seated/self"] == pytest.approx(2 / 3, abs=0.03)
+
+
+def test_the_first_past_self_is_the_one_the_training_begins_as():
+    config = overlay(resolve("tictactoe", "test"), {"workers": "0", "opponents": "past"}, "test")
+    net = Net(spec_of(config), config.net)
+    vector = np.zeros(flat_size(net), np.float32)
+    flatten(net, vector)
+    pool = make_pool(config, net, lay_out(config), vector)
+    (delivery,) = pool.receive()
+    assert set(delivery.report.results) == {"past@0"}
+    np.testing.assert_array_equal(pool.past.weights(0), vector)
+    pool.close()
+
+
+def test_the_clock_ends_a_training_too(trained):
+    begun = time.monotonic()
+    trained("tictactoe", workers="0", decisions=10**9, seconds=1.0)
+    assert 1.0 <= time.monotonic() - begun < 10
+
+
+# ---- the same again
+
+
+def reproducible(readings: list[dict]) -> list[dict]:
+    return [
+        {name: value for name, value in metrics.items() if not name.startswith(MEASURED)}
+        for metrics in readings
+    ]
+
+
+@pytest.mark.parametrize("game", ["tictactoe", "gym:CartPole-v1"])
+def test_the_same_seed_and_workers_give_the_same_training_bit_for_bit(trained, game):
+    told = {"sync": True, "workers": "2", "decisions": 8_000, "opponents": "self:0.4,past:0.3,random:0.3"}
+    (first, a), (again, b), (other, c) = (trained(game, **told, seed=seed) for seed in (7, 7, 8))
+    assert reproducible(a) == reproducible(b)
+    assert len(a) == 8 and "losses/policy" in reproducible(a)[0] and "game/score" in reproducible(a)[-1]
+    for name, array in read_weights(first).items():
+        np.testing.assert_array_equal(array, read_weights(again)[name])
+    assert reproducible(a) != reproducible(c)
+    assert (read_weights(first)["policy.weight"] != read_weights(other)["policy.weight"]).any()
+
+
+@pytest.mark.parametrize("game", ["tictactoe", "ofc", "gym:CartPole-v1"])
+def test_eight_workers_have_streams_of_their_own(game):
+    config = NetConfig(hidden=(8,))
+    plan = Plan(game, {}, config, rows=16, steps=8, opponents="self:0.5,random:0.5", seed=3, workers=8)
+    blocks = [first_block(plan, index) for index in range(8)]
+    for one, other in combinations(blocks, 2):
+        assert (one["action"] != other["action"]).any()
+        assert (one["obs"] != other["obs"]).any()
+        if game != "tictactoe":  # its games all begin alike
+            assert (one["obs"][0] != other["obs"][0]).any()
+    again = first_block(plan, 5)
+    assert (again["action"] == blocks[5]["action"]).all() and (again["obs"] == blocks[5]["obs"]).all()
+
+
+def first_block(plan: Plan, index: int) -> Block:
+    worker = Worker(plan, index, past=None)
+    net = Net(worker.spec, plan.net)
+    for name, tensor in net.state_dict().items():
+        tensor.fill_(1.0 if name == "obs_std" else 0.0)  # all choices equal: only luck tells workers apart
+    vector = np.zeros(flat_size(net), np.float32)
+    flatten(net, vector)
+    worker.policy.load(vector)
+    block = Block(ppo.columns(worker.spec, ppo.Config()), plan.steps, plan.rows)
+    worker.fill(block)
+    return block
+
+
+def test_exploration_is_spread_over_workers():
+    plan = Plan("tictactoe", {}, NetConfig(hidden=(8,)), 4, 4, "self", seed=1, workers=3, explore=0.2)
+    assert [Worker(plan, index, None).temperature for index in range(3)] == pytest.approx([0.8, 1.0, 1.2])
+
+
+# ---- things that go wrong
+
+
+def test_a_worker_killed_is_replaced_and_no_decision_is_missing(trained):
+    killed = []
+
+    def kill_one(metrics: dict) -> None:
+        if not killed and metrics["decisions"] >= 6_000:
+            killed.append(workers_of(psutil.Process())[0])
+            killed[0].kill()
+
+    _, readings = trained("tictactoe", kill_one, workers="2", decisions=16_384)
+    assert killed and gone(killed)
+    assert readings[-1]["workers/replaced"] == 1
+    assert readings[-1]["workers/count"] == 2
+    assert readings[-1]["decisions"] == 16_384  # a multiple of two blocks of 16 games and 32 decisions
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_game_that_raises_ends_the_training_with_its_message(trained, importable, workers):
+    begun = time.monotonic()
+    with pytest.raises(Failure, match="the bridge is out"):
+        trained("broken_envs:Raising", workers=workers)
+    assert time.monotonic() - begun < 30
+    assert workers_of(psutil.Process()) == []
+
+
+def test_workers_that_always_die_end_the_training_after_some_tries(trained, importable):
+    with pytest.raises(Failure, match=rf"died {TRIES + 1} times"):
+        trained("broken_envs:Dying", workers="1")
+    assert workers_of(psutil.Process()) == []
+
+
+# ---- nothing is left behind
+
+
+def shared_memory() -> set[str]:
+    """All there is. Other tests' names come and go, so wait a moment before blaming a training."""
+    folder = Path("/dev/shm")
+    return {file.name for file in folder.iterdir()} if folder.exists() else set()
+
+
+def test_no_shared_memory_and_no_worker_is_left_after_a_training(trained):
+    before = shared_memory()
+    trained("tictactoe", workers="2", decisions=3_000)
+    assert wait_until(lambda: shared_memory() <= before, 2)
+    assert workers_of(psutil.Process()) == []
+
+
+@pytest.fixture
+def training(request, tmp_path):
+    """`ludus train` as a process of its own with two workers, in the middle of its work."""
+    before = shared_memory()
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
+    flags = ["--preset", "test", "--decisions", "1000000000", "--workers", "2", "--log-s", "0.1"]
+    flags += ["--start", getattr(request, "param", "forkserver")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ludus.cli", "train", "tictactoe", *flags, "--run", str(tmp_path / "run")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=tmp_path,
+        start_new_session=True,
+    )  # fmt: skip
+    lines = iter(process.stdout.readline, "")
+    assert any("decisions" in line for line in lines), process.stderr.read()
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert len(family) >= 2
+    yield process, family, before
+    for member in family:
+        if member.is_running():
+            member.kill()
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize("training", ["forkserver", "fork"], indirect=True)
+def test_killing_the_learner_leaves_neither_processes_nor_shared_memory(training):
+    process, family, before = training
+    process.kill()
+    assert wait_until(lambda: gone(family), 5)
+    assert wait_until(lambda: shared_memory() <= before, 2)
+
+
+def test_ctrl_c_ends_a_training_in_seconds_with_its_weights_saved(training, tmp_path):
+    process, family, _ = training
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the learner and to its workers
+    _, err = process.communicate(timeout=5)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert wait_until(lambda: gone(family), 2)
+    assert np.isfinite(read_weights(tmp_path / "run")["policy.weight"]).all()
+
+
+# ---- learning: margins that luck can't cross
+
+
+def late(readings: list[dict], name: str, share: float = 0.15) -> float:
+    """The mean over the end of the training."""
+    values = [metrics[name] for metrics in readings if name in metrics]
+    return mean(values[-max(1, int(len(values) * share)) :])
+
+
+def test_cartpole_is_learned(trained):
+    _, readings = trained(
+        "gym:CartPole-v1", workers="2", rows=8, steps=64, decisions=40_000,
+        net={"hidden": (64, 64)}, ppo={"minibatch": 128, "learning_rate": 1e-3},
+    )  # fmt: skip
+    assert readings[0]["game/length"] < 40  # random play falls after 22 steps
+    assert late(readings, "game/length") > 150
+
+
+def test_tictactoe_against_a_random_opponent_is_learned(trained):
+    _, readings = trained(
+        "tictactoe", workers="2", decisions=60_000, opponents="random",
+        net={"hidden": (64,)}, ppo={"gamma": 1.0, "learning_rate": 3e-3},
+    )  # fmt: skip
+    assert abs(readings[0]["game/score"]) < 0.35
+    assert late(readings, "game/score") > 0.6
+
+
+def test_foul_boards_become_rare_in_ofc(trained):
+    _, readings = trained(
+        "ofc", workers="2", rows=64, decisions=150_000, opponents="random", ppo={"learning_rate": 2e-3}
+    )
+    assert readings[0]["game/fouls"] > 0.5  # random play fouls 58 % of its boards
+    assert late(readings, "game/fouls") < 0.42
+    assert late(readings, "game/points") > 2
+
+
+def test_the_example_of_ones_own_environment_learns(tmp_path):
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "train_my_env.py")],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    *scores, last = (line.rpartition(" ")[2] for line in done.stdout.splitlines())
+    assert float(scores[0]) < 0.4 and float(scores[-1]) > 0.75
+    assert (tmp_path / last / "weights.safetensors").exists()
