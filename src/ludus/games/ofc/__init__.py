@@ -37,6 +37,7 @@ PRESETS: dict[str, dict] = {
             "learning_rate": 1e-3,
             "entropy": 0.03,
             "minibatch": 2048,
+            "teacher_until": 0.2,
             "teacher": "greedy",  # without one, 20 M decisions never find Fantasyland (docs/performance.md)
         },
     },

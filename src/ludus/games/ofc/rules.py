@@ -6,7 +6,7 @@ from ludus.core.errors import Usage
 from ludus.core.jit import njit
 from ludus.core.spec import Spec
 from ludus.games.ofc import Options, text
-from ludus.games.ofc.cards import CARDS, EMPTY, JOKER
+from ludus.games.ofc.cards import CARDS, EMPTY, JOKER, STRAIGHT_TOP, best
 from ludus.games.ofc.hand import (
     ACTIONS,
     FIRST_ACTIONS,
@@ -19,7 +19,16 @@ from ludus.games.ofc.hand import (
     start_session,
     unseen,
 )
-from ludus.games.ofc.scoring import FANTASY_FLAT, FANTASY_OFF, FANTASY_PROGRESSIVE, ROW_SIZE, ROW_START
+from ludus.games.ofc.scoring import (
+    BOTTOM,
+    FANTASY_FLAT,
+    FANTASY_OFF,
+    FANTASY_PROGRESSIVE,
+    MIDDLE,
+    ROW_SIZE,
+    ROW_START,
+    TOP,
+)
 
 FANTASY = {"off": FANTASY_OFF, "flat": FANTASY_FLAT, "progressive": FANTASY_PROGRESSIVE}
 
@@ -27,7 +36,11 @@ ROW_FEATURES = 13 + 1 + 4 + 1  # cards of each rank, jokers, cards of each suit,
 SEAT_FEATURES = 3 * ROW_FEATURES + 1  # three rows, Fantasyland cards above 13
 CARD_FEATURES = 13 + 1 + 4  # one-hot rank or joker, one-hot suit
 UNSEEN_FEATURES = CARDS + 13 + 4  # each card, cards of each rank, cards of each suit
-COMMON_FEATURES = FIRST_DRAW * CARD_FEATURES + UNSEEN_FEATURES + STREETS + 3 + 1
+MADE_FEATURES = 13 + 13 + 2  # ranks held twice, three times; room for a flush, for a straight
+ORDER_FEATURES = 2  # middle not below top, bottom not below middle, so far
+COMMON_FEATURES = (
+    FIRST_DRAW * CARD_FEATURES + UNSEEN_FEATURES + 3 * MADE_FEATURES + ORDER_FEATURES + STREETS + 3 + 1
+)
 ONES = 0x1111111111111  # one bit for each rank
 EIGHT = np.array([sum(1 << 8 * i for i in range(8) if bits >> i & 1) for bits in range(256)], np.uint64)
 """Eight bits as eight bytes of 0 or 1."""
@@ -114,6 +127,8 @@ def observe_rows(states, out):
             else:
                 out[i, at + 13] = card != EMPTY
             at += CARD_FEATURES
+        observe_made(state, out, i, at)
+        at += 3 * MADE_FEATURES + ORDER_FEATURES
         out[i, at + min(state.street, STREETS - 1)] = 1
         at += STREETS
         out[i, at + (state.turn + 2 * state.seats - state.button - 1) % state.seats] = 1
@@ -139,6 +154,34 @@ def observe_seat(state, seat, out, i, at):
                 out[i, at + 13] += 1
         out[i, at + 18] = ROW_SIZE[row] - count
         at += ROW_FEATURES
+
+
+@njit
+def observe_made(state, out, i, at):
+    """What the rows of the seat to move hold and may become: derived from its own cards alone."""
+    below, order = 0, at + 3 * MADE_FEATURES
+    for row in (TOP, MIDDLE, BOTTOM):
+        start, count = ROW_START[row], state.count[state.turn, row]
+        once, twice, thrice, suits = 0, 0, 0, 0
+        for place in range(count):
+            card = state.board[state.turn, start + place]
+            if card >= JOKER:
+                continue
+            bit = 1 << (card >> 2)
+            thrice |= twice & bit
+            twice |= once & bit
+            once |= bit
+            suits |= 1 << (card & 3)
+        for rank in range(13):
+            out[i, at + rank] = twice >> rank & 1
+            out[i, at + 13 + rank] = thrice >> rank & 1
+        out[i, at + 26] = suits & (suits - 1) == 0
+        out[i, at + 27] = twice == 0 and STRAIGHT_TOP[once] >= 0
+        at += MADE_FEATURES
+        value = best(state.board[state.turn, start : start + count], count)
+        if row != TOP:
+            out[i, order + row - MIDDLE] = value >= below
+        below = value
 
 
 @njit
