@@ -110,7 +110,8 @@ def _table(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int
         mean, margin = duel.mean / per_game, duel.margin / per_game
         colour = "green" if mean > margin else "red" if mean < -margin else "yellow"
         points = f"[{colour}]{mean:+.2f} ± {margin:.2f}[/]"
-        table.add_row(f"[bold]{duel.challenger}", duel.opponent, points, *cells.values())
+        names = Path(duel.challenger).name, Path(duel.opponent).name  # of a run, its folder
+        table.add_row(f"[bold]{names[0]}", names[1], points, *cells.values())
     return table
 
 

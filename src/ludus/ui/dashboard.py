@@ -85,7 +85,8 @@ class Dashboard:
             _column("learning", _numbers(metrics, ("losses/", "policy/", "value/"))),
             _column("time, s", _numbers(metrics, ("time/", "workers/inference", "workers/stepping"))),
             _column("machine", self._machine(metrics)),
-            _column("seats", _numbers(metrics, ("seated/", "rating/"))),
+            _column("share of seats", _numbers(metrics, ("seated/",))),
+            _column("rating", _numbers(metrics, ("rating/",))),
         )
         title = f"ludus train {self.config.game} ({self.config.preset})"
         return Panel(Group(head, speed, "", groups), title=title, border_style="cyan")
