@@ -5,6 +5,7 @@ READY := .venv/.installed
 .PHONY: demo test check bench-core bench-gpu format
 
 demo: $(READY)  ## two minutes of training OFC, and the agent before and after
+	rm -rf runs/demo-before runs/demo
 	$(BIN)/ludus train ofc --preset quick --decisions 1 --ppo.learning-rate 0 --run runs/demo-before
 	$(BIN)/ludus train ofc --preset quick --run runs/demo
 	$(BIN)/ludus eval runs/demo-before --against random --hands 2000

@@ -17,7 +17,7 @@ import pytest
 from ludus.algos import ppo
 from ludus.config import overlay, resolve
 from ludus.core.block import Block
-from ludus.core.errors import Failure
+from ludus.core.errors import Failure, Usage
 from ludus.nets import NetConfig
 from ludus.nets.net import Net, flat_size, flatten
 from ludus.store.run import METRICS, read_config, read_weights
@@ -357,3 +357,11 @@ def test_the_example_of_ones_own_environment_learns(tmp_path):
     *scores, last = (line.rpartition(" ")[2] for line in done.stdout.splitlines())
     assert float(scores[0]) < 0.4 and float(scores[-1]) > 0.75
     assert (tmp_path / last / "weights.safetensors").exists()
+
+
+def test_a_run_is_never_written_over(trained):
+    folder, _ = trained("tictactoe", workers="0")
+    before = (folder / METRICS).read_bytes()
+    with pytest.raises(Usage, match="holds a run already"):
+        trained("tictactoe", workers="0", run=str(folder))
+    assert (folder / METRICS).read_bytes() == before

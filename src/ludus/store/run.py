@@ -26,6 +26,8 @@ class Run:
     @classmethod
     def create(cls, config: Config) -> "Run":
         folder = Path(config.run or f"runs/{config.game.replace(':', '-').replace('/', '-')}-{config.preset}")
+        if is_run(folder):
+            raise Usage(f"{folder} holds a run already: choose another folder with --run, or remove it")
         folder.mkdir(parents=True, exist_ok=True)
         values = dataclasses.asdict(config)
         libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}

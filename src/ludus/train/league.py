@@ -132,7 +132,6 @@ class Seating:
         for name in self.names[1:]:
             self.players.append(self._player(name, plan, index, past))
         self.lineup = np.zeros((table.rows, self.spec.seats), np.int8)
-        self._started = np.ones(table.rows, bool)
 
     def _player(self, name: str, plan: "Plan", index: int, past) -> Player:
         if name == PAST:

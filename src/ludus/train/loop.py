@@ -49,7 +49,6 @@ def lay_out(config: Config) -> Layout:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if config.workers != "auto" and not config.workers.isdigit():
         raise Usage(f"--workers is auto or a number, not {config.workers!r}")
-    # Below four cores both sides want all of them: measured faster by turns than side by side.
     native = ":" not in config.game
     central = config.inference == "central" or (config.inference == "auto" and device == "cuda" and native)
     if central and not native:
@@ -58,6 +57,7 @@ def lay_out(config: Config) -> Layout:
         groups = max(2, cores - 2) if config.workers == "auto" else max(1, int(config.workers))
         why = f"{groups} groups of games in threads, inference on {device} beside the learner"
         return Layout(groups, False, max(1, cores // 2), device, True, why)
+    # Below four cores workers and learner both want all of them, so they take turns.
     overlap = not config.sync and (device == "cuda" or cores >= 4) and config.workers != "0"
     learner = 1 if device == "cuda" else max(1, cores // 3) if overlap else cores
     free = max(1, cores - learner) if overlap else cores

@@ -21,7 +21,6 @@ class Meter:
         self._phases: dict[str, float] = defaultdict(float)
         self._since = _Sums(spec)
         self._processes: dict[int, psutil.Process] = {}
-        self._cpu_begun = self._cpu_read = time.monotonic()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

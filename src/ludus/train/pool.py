@@ -97,7 +97,7 @@ class ProcessPool:
 
     def __init__(
         self, plan: Plan, columns: list[Column], vector: np.ndarray, past: Past, context: Any,
-        *, slots: int, min_blocks: int, start: str = "forkserver",
+        *, slots: int, min_blocks: int,
     ) -> None:  # fmt: skip
         self.plan, self.workers, self.past = plan, plan.workers, past
         self.replaced, self.min_blocks, self.slots = 0, min_blocks, slots
