@@ -116,7 +116,7 @@ def test_actions_are_as_frequent_as_the_softmax_over_legal_ones_says(temperature
     logits = plain.logits(obs)[0] / temperature
     expected = np.where(legal, np.exp(logits - logits[legal].max()), 0)
     expected /= expected.sum()
-    actions, _ = plain.act(
+    actions, _, _ = plain.act(
         np.repeat(obs, n, 0), np.repeat(legal[None], n, 0), np.random.default_rng(5), temperature
     )
     seen = np.bincount(actions, minlength=7)
@@ -131,7 +131,7 @@ def test_log_probabilities_are_those_of_torch_over_legal_actions():
     net, plain = doubles(spec, CONFIGS[3])
     obs, legal = make_obs(spec, 300, rng), rng.random((300, 7)) < 0.4
     legal[np.arange(300), rng.integers(7, size=300)] = True
-    actions, logp = plain.act(obs, legal, rng)
+    actions, logp, _ = plain.act(obs, legal, rng)
     assert legal[np.arange(300), actions].all()
     with torch.no_grad():
         logits, _ = net(torch.from_numpy(obs), torch.from_numpy(legal))
@@ -153,7 +153,9 @@ def test_a_single_legal_action_is_taken_for_certain_however_unlikely():
     plain.load(vector_of(net))
     legal = np.zeros((50, 7), bool)
     legal[:, 3] = True
-    actions, logp = plain.act(make_obs(spec, 50, np.random.default_rng(1)), legal, np.random.default_rng(2))
+    actions, logp, _ = plain.act(
+        make_obs(spec, 50, np.random.default_rng(1)), legal, np.random.default_rng(2)
+    )
     assert (actions == 3).all() and np.abs(logp).max() < 1e-6
 
 
@@ -209,7 +211,7 @@ def test_images_are_read_by_convolutions_whichever_way_round(shape):
     assert logits.shape == (6, 7) and value.shape == (6,)
     policy = TorchPolicy(spec, config)
     policy.load(vector_of(net))
-    actions, _ = policy.act(obs, np.eye(7, dtype=bool)[[1, 3, 5, 0, 2, 4]], np.random.default_rng(1))
+    actions, _, _ = policy.act(obs, np.eye(7, dtype=bool)[[1, 3, 5, 0, 2, 4]], np.random.default_rng(1))
     assert actions.tolist() == [1, 3, 5, 0, 2, 4]
     np.testing.assert_allclose(policy.value(obs), value.detach().numpy(), rtol=1e-5)
 
@@ -240,7 +242,7 @@ def test_continuous_actions_are_normal_around_the_networks_choice(shape):
     policy.load(vector_of(net))
     obs = np.repeat(make_obs(spec, 1, np.random.default_rng(11)), 20_000, 0)
     no_mask = np.zeros((20_000, 0), bool)
-    actions, logp = policy.act(obs, no_mask, np.random.default_rng(12))
+    actions, logp, _ = policy.act(obs, no_mask, np.random.default_rng(12))
     assert actions.shape == (20_000, *shape) and actions.dtype == np.float32
     with torch.no_grad():
         mean, value = net(torch.from_numpy(obs), torch.from_numpy(no_mask))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from ludus.algos.ppo import Config, columns
-from ludus.algos.ppo.learner import Learner, advantages
+from ludus.algos.ppo import STRETCH, Config, columns
+from ludus.algos.ppo.learner import Learner, advantages, stretches
 from ludus.core.block import Block
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig
@@ -316,3 +316,36 @@ def test_vectors_as_actions_are_learned_too():
         block["ended"][...] = True
         learner.learn([block], behind=False)
     assert chosen.mean.mean() > 0.3
+
+
+# ---- memory
+
+
+def test_stretches_hold_each_decision_once_and_never_mix_seats():
+    rng = np.random.default_rng(0)
+    seat = rng.integers(0, 3, (37, 5)).astype(np.int8)
+    out = np.empty((200, 4), np.int64)
+    found = out[: stretches(seat, 4, 1000, out)]
+    real = found[found >= 0]
+    assert sorted(real - 1000) == list(range(seat.size))
+    for run in found:
+        at = run[run >= 0] - 1000
+        assert len({(seat.ravel()[i], i % 5) for i in at}) == 1
+        assert (np.diff(at) > 0).all()
+
+
+def test_a_stretch_unrolls_to_what_was_played_step_by_step():
+    torch.manual_seed(0)
+    net = Net(BANDIT, NetConfig(hidden=(8,), memory=6))
+    obs = torch.randint(0, 3, (2 * STRETCH, 3), dtype=torch.uint8)
+    legal, fresh = torch.ones(2 * STRETCH, 4, dtype=torch.bool), torch.zeros(2, STRETCH, dtype=torch.bool)
+    fresh[:, 0] = fresh[1, 5] = True  # a new game begins within the second
+    unrolled, _ = net.unroll(obs, legal, torch.randn(2, 12), fresh)
+    for run in range(2):
+        memory = torch.zeros(1, 12)
+        for place in range(STRETCH):
+            at = slice(run * STRETCH + place, run * STRETCH + place + 1)
+            memory = torch.zeros(1, 12) if fresh[run, place] else memory
+            logits, _ = net(obs[at], legal[at], memory)
+            torch.testing.assert_close(logits, unrolled[at])
+            memory = net.remember(net.policy_body(net.prepare(obs[at])), memory)

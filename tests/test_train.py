@@ -365,3 +365,12 @@ def test_a_run_is_never_written_over(trained):
     with pytest.raises(Usage, match="holds a run already"):
         trained("tictactoe", workers="0", run=str(folder))
     assert (folder / METRICS).read_bytes() == before
+
+
+def test_memory_learns_what_no_policy_without_it_can(trained, importable):
+    """The score is the share of cues recalled; guessing gets a half."""
+    budget = {"workers": "0", "decisions": 40_000, "steps": 32, "ppo": {"minibatch": 128, "entropy": 0.0}}
+    _, readings = trained("cue_env:Cue", net={"hidden": (32,), "memory": 16}, **budget)
+    assert mean(reading["game/score"] for reading in readings[-5:]) > 0.9
+    _, readings = trained("cue_env:Cue", net={"hidden": (32,)}, **budget)
+    assert mean(reading["game/score"] for reading in readings[-5:]) < 0.65

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from ludus.core.spec import Spec
 
 
@@ -16,6 +18,8 @@ class NetConfig:
     """What bends between layers; relu is the faster."""
     shared: bool = True
     """Choice and value share their layers; False gives the value its own."""
+    memory: int = 0
+    """Width of an LSTM after the layers, for games whose observation doesn't tell all; 0 for none."""
 
     def reads_images(self, spec: Spec) -> bool:
         if self.trunk == "auto":
@@ -24,9 +28,28 @@ class NetConfig:
 
     def is_plain(self, spec: Spec) -> bool:
         """Whether a worker can compute choices with a few matrix products, without torch."""
-        return not self.reads_images(spec) and spec.actions > 0
+        return not self.reads_images(spec) and spec.actions > 0 and not self.memory
 
 
 def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     """Channels first. Gymnasium's images have their few channels last, planes of games have them first."""
     return (shape[2], shape[0], shape[1]) if shape[2] < shape[0] else (shape[0], shape[1], shape[2])
+
+
+class Memory:
+    """What a recurrent policy remembers for each seat of each row: LSTM state, side by side with its cell."""
+
+    def __init__(self, config: NetConfig, rows: int, seats: int) -> None:
+        self.state = np.zeros((rows, seats, 2 * config.memory), np.float32)
+        self.fresh = np.ones((rows, seats), bool)  # nothing happened yet in this game
+
+    def forget(self, rows: np.ndarray) -> None:
+        """A new game begins in these rows."""
+        self.state[rows], self.fresh[rows] = 0, True
+
+    def at(self, rows: np.ndarray, seat: np.ndarray) -> np.ndarray:
+        """float32 [len(rows), 2 * width]"""
+        return self.state[rows, seat]
+
+    def put(self, rows: np.ndarray, seat: np.ndarray, state: np.ndarray) -> None:
+        self.state[rows, seat], self.fresh[rows, seat] = state, False

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ludus.core.errors import Usage
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig, image_shape
 
@@ -28,6 +29,10 @@ class Net(nn.Module):
         self.images = config.reads_images(spec)
         self.as_float = spec.obs_dtype.kind == "f"
         self.policy_body, width = self._body()
+        if config.memory and not config.shared:
+            raise Usage("a network with memory shares its layers: leave net.shared on")
+        self.cell = nn.LSTMCell(width, config.memory) if config.memory else None
+        width = config.memory or width
         self.value_body = None if config.shared else self._body()[0]
         outputs = int(np.prod(spec.box[0].shape)) if spec.box else spec.actions
         self.policy = _orthogonal(nn.Linear(width, outputs), 0.01)  # near-uniform play at the start
@@ -60,14 +65,35 @@ class Net(nn.Module):
         flat = obs.flatten(1).float()
         return ((flat - self.obs_mean) / self.obs_std).clamp(-10, 10) if self.as_float else flat
 
-    def forward(self, obs: Tensor, legal: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits [B, A] with illegal ones out of reach, and value [B] in points."""
+    def forward(self, obs: Tensor, legal: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Logits [B, A] with illegal ones out of reach, and value [B] in points. memory: [B, 2 * width]"""
         x = self.prepare(obs)
         body = self.policy_body(x)
-        logits = self.policy(body)
-        if legal.shape[1]:
-            logits = logits.masked_fill(~legal, ILLEGAL)
-        return logits, self.value_of(x, body)
+        if memory is not None:
+            body = self.remember(body, memory).chunk(2, 1)[0]
+        return self.masked(self.policy(body), legal), self.value_of(x, body)
+
+    def masked(self, logits: Tensor, legal: Tensor) -> Tensor:
+        return logits.masked_fill(~legal, ILLEGAL) if legal.shape[1] else logits
+
+    def remember(self, body: Tensor, memory: Tensor) -> Tensor:
+        """The memory after one more decision, [B, 2 * width]; its first half is what the heads see."""
+        assert self.cell is not None
+        return torch.cat(self.cell(body, memory.chunk(2, 1)), 1)
+
+    def unroll(self, obs: Tensor, legal: Tensor, memory: Tensor, fresh: Tensor) -> tuple[Tensor, Tensor]:
+        """As `forward`, for stretches of a seat's decisions in a row: the memory is learned through them.
+
+        obs: [C * L, ...], stretch by stretch; memory: [C, 2 * width] at their starts; fresh: [C, L]
+        """
+        count, length = fresh.shape
+        body = self.policy_body(self.prepare(obs)).reshape(count, length, -1)
+        seen = []
+        for place in range(length):
+            memory = self.remember(body[:, place], memory * ~fresh[:, place, None])
+            seen.append(memory.chunk(2, 1)[0])
+        flat = torch.stack(seen, 1).flatten(0, 1)
+        return self.masked(self.policy(flat), legal), self.value_of(obs, flat)
 
     def value_of(self, x: Tensor, body: Tensor) -> Tensor:
         """[B]; x: prepared observations, body: what the policy's layers made of them."""

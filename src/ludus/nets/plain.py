@@ -71,16 +71,19 @@ class PlainPolicy:
         """float32 [N, A], before masking. obs: [N, *obs_shape]"""
         return self._forward(obs, self._policy)
 
-    def value(self, obs: np.ndarray) -> np.ndarray:
+    def value(self, obs: np.ndarray, memory: None = None) -> np.ndarray:
         """Points that the seat to move expects, float32 [N]."""
         return self._forward(obs, self._value)[:, 0] * self._value_std + self._value_mean
 
-    def act(self, obs: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float = 1.0):
-        """An action and the log of its probability for each row: int32 [N], float32 [N]."""
+    def act(
+        self, obs: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float = 1.0,
+        memory: None = None,
+    ):  # fmt: skip
+        """An action and the log of its probability for each row: int32 [N], float32 [N]; and no memory."""
         logits = self.logits(obs)
         actions, logp = np.empty(len(obs), np.int32), np.empty(len(obs), np.float32)
         sample(logits, legal, rng.random(len(obs), np.float32), np.float32(1 / temperature), actions, logp)
-        return actions, logp
+        return actions, logp, None
 
 
 @njit(fastmath=True)

@@ -1,4 +1,4 @@
-"""The policy of any network in torch, on one thread: for convolutions, memories and continuous actions."""
+"""The policy of any network in torch: for convolutions, memories and continuous actions."""
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ class TorchPolicy:
     """Same face as `PlainPolicy`."""
 
     def __init__(self, spec: Spec, config: NetConfig) -> None:
-        torch.set_num_threads(1)  # a worker has one core
         self.spec, self.net = spec, Net(spec, config)
 
     def load(self, vector: np.ndarray) -> None:
@@ -23,23 +22,33 @@ class TorchPolicy:
         self.net.load_state_dict({name: torch.from_numpy(array) for name, array in named.items()})
 
     @torch.no_grad()
+    def look(self, obs: np.ndarray, memory: np.ndarray | None = None):
+        """Logits before masking [N, A], value [N], and the memory after this decision."""
+        x = self.net.prepare(torch.from_numpy(obs))
+        body, after = self.net.policy_body(x), None
+        if memory is not None:
+            state = self.net.remember(body, torch.from_numpy(memory))
+            body, after = state.chunk(2, 1)[0], state.numpy()
+        return self.net.policy(body).numpy(), self.net.value_of(x, body).numpy(), after
+
     def logits(self, obs: np.ndarray) -> np.ndarray:
         """float32 [N, A], before masking."""
-        return self.net.policy(self.net.policy_body(self.net.prepare(torch.from_numpy(obs)))).numpy()
+        return self.look(obs)[0]
 
-    @torch.no_grad()
-    def value(self, obs: np.ndarray) -> np.ndarray:
-        x = self.net.prepare(torch.from_numpy(obs))
-        return self.net.value_of(x, self.net.policy_body(x)).numpy()
+    def value(self, obs: np.ndarray, memory: np.ndarray | None = None) -> np.ndarray:
+        return self.look(obs, memory)[1]
 
-    def act(self, obs: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float = 1.0):
-        """An action and the log of its probability for each row."""
-        logits = self.logits(obs)
+    def act(
+        self, obs: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float = 1.0,
+        memory: np.ndarray | None = None,
+    ):  # fmt: skip
+        """An action and the log of its probability for each row, and the memory after them."""
+        logits, _, after = self.look(obs, memory)
         if self.spec.box is not None:
-            return self._act_in_box(logits, rng, temperature)
+            return *self._act_in_box(logits, rng, temperature), after
         actions, logp = np.empty(len(obs), np.int32), np.empty(len(obs), np.float32)
         sample(logits, legal, rng.random(len(obs), np.float32), np.float32(1 / temperature), actions, logp)
-        return actions, logp
+        return actions, logp, after
 
     def _act_in_box(self, mean: np.ndarray, rng: np.random.Generator, temperature: float):
         """A normal distribution around the network's choice. mean: [N, D]"""

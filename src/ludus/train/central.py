@@ -61,8 +61,8 @@ class DevicePolicy:
             self.at.zero_()
 
     def act(
-        self, obs: np.ndarray, legal: np.ndarray, rng: Any, temperature: float
-    ) -> tuple[np.ndarray, float]:
+        self, obs: np.ndarray, legal: np.ndarray, rng: Any, temperature: float, memory: None
+    ) -> tuple[np.ndarray, float, None]:
         if obs.ctypes.data != self.obs.data_ptr():
             self.obs.numpy()[:] = obs
             self.legal.numpy()[:] = legal
@@ -72,7 +72,7 @@ class DevicePolicy:
             self._stream.synchronize()
         else:
             self._compute()
-        return self.action.numpy(), 0.0
+        return self.action.numpy(), 0.0, None
 
     @torch.no_grad()
     def _compute(self) -> None:
@@ -106,7 +106,7 @@ class DevicePolicy:
             self._compute()
         return graph
 
-    def value(self, obs: np.ndarray) -> np.ndarray:
+    def value(self, obs: np.ndarray, memory: None) -> np.ndarray:
         with torch.no_grad():
             x = self.net.prepare(torch.from_numpy(obs).to(self.device))
             return self.net.value_of(x, self.net.policy_body(x)).cpu().numpy()

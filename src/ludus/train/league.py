@@ -9,6 +9,7 @@ from ludus.core import seeds
 from ludus.core.dice import legal_choice
 from ludus.core.errors import Usage
 from ludus.core.table import RulesTable, Table, Turn
+from ludus.nets import Memory
 
 if TYPE_CHECKING:
     from ludus.train.worker import Plan, Report
@@ -92,10 +93,13 @@ class PastPlayer:
         self.policies = [make_policy(table.spec, plan.net) for _ in range(past.slots)]
         self.versions = [-1] * past.slots
         self.slot = np.zeros(table.rows, np.int64)
+        self.memory = Memory(plan.net, table.rows, table.spec.seats) if plan.net.memory else None
 
     def draw(self, rows: np.ndarray) -> None:
         """Choose which past self plays in each row, the better rated more often."""
         self.slot[rows] = self.past.draw(self.rng, len(rows))
+        if self.memory:
+            self.memory.forget(rows)
 
     def choose(self, rows: np.ndarray, turn: Turn) -> np.ndarray:
         actions = np.zeros(len(rows), np.int32)
@@ -103,7 +107,11 @@ class PastPlayer:
             self._refresh(slot)
             here = self.slot[rows] == slot
             some = rows[here]
-            actions[here] = self.policies[slot].act(turn.obs[some], turn.legal[some], self.rng)[0]
+            memory = self.memory.at(some, turn.seat[some]) if self.memory else None
+            act = self.policies[slot].act
+            actions[here], _, memory = act(turn.obs[some], turn.legal[some], self.rng, 1.0, memory)
+            if self.memory:
+                self.memory.put(some, turn.seat[some], memory)
         return actions
 
     def told_apart(self, rows: np.ndarray, there: np.ndarray) -> list[tuple[str, np.ndarray]]:

@@ -92,7 +92,7 @@ def make_pool(config: Config, net: Net, layout: Layout, vector: np.ndarray) -> P
         seeds.derive(config.seed, "play") >> 1, max(layout.workers, 1), config.ppo.teacher, config.explore,
     )  # fmt: skip
     context = make_context(config.start)
-    past, columns = Past(context, len(vector)), ppo.columns(net.spec, config.ppo)
+    past, columns = Past(context, len(vector)), ppo.columns(net.spec, config.ppo, config.net.memory)
     past.write(0, vector, 0)  # until there is another, the past self is the one we begin as
     if layout.central:
         return CentralPool(plan, columns, net, past, layout.workers)

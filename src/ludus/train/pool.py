@@ -6,6 +6,7 @@ weights. A worker that dies or hangs is replaced; its unfinished block is filled
 
 import contextlib
 import os
+import sys
 import time
 import traceback
 from dataclasses import dataclass, field, replace
@@ -223,6 +224,8 @@ def serve(plan, index, columns, memory, weights, past, beats, pipe) -> None:
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the learner decides when to stop
+    if "torch" in sys.modules:  # forked from the learner, with its threads
+        sys.modules["torch"].set_num_threads(1)
     try:
         beat = beats.array(np.int64, (plan.workers,))[index : index + 1]
         worker = Worker(plan, index, past, beat)

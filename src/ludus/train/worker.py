@@ -10,7 +10,7 @@ from ludus import games
 from ludus.core import seeds
 from ludus.core.block import Block
 from ludus.core.table import RulesTable
-from ludus.nets import NetConfig
+from ludus.nets import Memory, NetConfig
 from ludus.train.league import Seating, bot_player
 
 
@@ -74,6 +74,7 @@ class Worker:
         middle = (plan.workers - 1) / 2
         self.temperature = 1 + plan.explore * ((index - middle) / middle if middle else 0)
         self.every = np.arange(plan.rows)
+        self.memory = Memory(plan.net, plan.rows, self.spec.seats) if plan.net.memory else None
         self.teacher = bot_player(plan.teacher, plan, self.table, index) if plan.teacher else None
         self.seating = Seating(plan, self.table, index, past)
         self.turn = self.seating.start(self.table.reset(seeds.derive(plan.seed, "worker", index, "table")))
@@ -91,7 +92,10 @@ class Worker:
         begun = clock()
         for t in range(block.steps):
             turn, start = self.turn, clock()
-            actions, logp = self.policy.act(turn.obs, turn.legal, self.rng, self.temperature)
+            memory = self._recall(block, t)
+            actions, logp, memory = self.policy.act(turn.obs, turn.legal, self.rng, self.temperature, memory)
+            if self.memory:
+                self.memory.put(self.every, turn.seat, memory)
             block["seat"][t] = turn.seat
             if self.teacher is not None:
                 block["teacher"][t] = self.teacher.choose(self.every, turn)
@@ -104,7 +108,9 @@ class Worker:
             self.beat += 1
             block["reward"][t] = self.turn.reward
             block["ended"][t] = self.turn.ended | self.turn.truncated
-            block["bootstrap"][t] = self._cut_off_value()
+            block["bootstrap"][t] = self._cut_off_value(memory)
+            if self.memory:
+                self.memory.forget(block["ended"][t])
             stepping += clock() - start
         report.seconds = {
             "inference": inference,
@@ -113,8 +119,16 @@ class Worker:
         }
         return report
 
-    def _cut_off_value(self) -> np.ndarray | float:
+    def _recall(self, block: Block, t: int) -> np.ndarray | None:
+        """What the seats to move remember; kept in the block, so that learning can begin anywhere in it."""
+        if self.memory is None:
+            return None
+        memory = self.memory.at(self.every, self.turn.seat)
+        block["memory"][t], block["fresh"][t] = memory, self.memory.fresh[self.every, self.turn.seat]
+        return memory
+
+    def _cut_off_value(self, memory: np.ndarray | None) -> np.ndarray | float:
         """Value of positions that were cut off; what follows them is not known, but not nothing."""
         if self.turn.last_obs is None:
             return 0.0
-        return np.where(self.turn.truncated, self.policy.value(self.turn.last_obs), 0.0)
+        return np.where(self.turn.truncated, self.policy.value(self.turn.last_obs, memory), 0.0)

@@ -46,7 +46,12 @@ class Config:
     """Share of the run after which the policy is on its own."""
 
 
-def columns(spec: Spec, config: Config) -> list[Column]:
+STRETCH = 16
+"""Decisions of one seat in a row through which a network's memory is learned."""
+
+
+def columns(spec: Spec, config: Config, memory: int = 0) -> list[Column]:
+    """What a block holds of each decision. memory: width of the network's memory"""
     action = (
         Column("action", spec.box[0].shape, np.dtype(np.float32))
         if spec.box
@@ -62,4 +67,7 @@ def columns(spec: Spec, config: Config) -> list[Column]:
         Column("ended", (), np.dtype(bool)),  # the game was over, or cut off, before the next decision
         Column("bootstrap", (), np.dtype(np.float32)),  # value of the cut-off position, 0 if it was over
     ]
+    if memory:
+        found.append(Column("memory", (2 * memory,), np.dtype(np.float32)))  # before this decision
+        found.append(Column("fresh", (), np.dtype(bool)))  # this seat's first decision in its game
     return [*found, Column("teacher", (), np.dtype(np.int32))] if config.teacher else found

@@ -5,13 +5,14 @@ A decision's advantage continues at the same seat's next decision in that game.
 
 import copy
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ludus.algos.ppo import Config
+from ludus.algos.ppo import STRETCH, Config
 from ludus.core.block import Block
 from ludus.core.jit import njit
 from ludus.core.spec import Spec
@@ -52,6 +53,28 @@ def advantages(value, rho, seat, reward, ended, bootstrap, gamma, lam, out, know
             paid[s] = 0
 
 
+@njit
+def stretches(seat, length, at, out):
+    """Cut each seat's decisions of a block [T, N] into stretches; gives their count.
+
+    at: the block's first decision among all. out: int64 [enough, length], filled up with -1
+    """
+    steps, rows = seat.shape
+    count = 0
+    for n in range(rows):
+        for s in range(np.max(seat[:, n]) + 1):
+            place = length
+            for t in range(steps):
+                if seat[t, n] != s:
+                    continue
+                if place == length:
+                    out[count, :] = -1
+                    count, place = count + 1, 0
+                out[count - 1, place] = at + t * rows + n
+                place += 1
+    return count
+
+
 class Learner:
     """Owns the network and its optimiser; turns blocks into updates."""
 
@@ -67,6 +90,9 @@ class Learner:
         self._obs_count = 1e-4
         self._entropy_weight = torch.tensor(config.entropy, device=device)
         self._teacher_weight = torch.tensor(config.teacher_weight, device=device)
+        self._columns = ["obs", "legal", "action", "logp"]
+        self._columns += ["teacher"] if config.teacher else []
+        self._columns += ["memory", "fresh"] if net.cell else []
         self._data: dict[str, Tensor] = {}  # all columns of the blocks being learned from
         self._recorded: Recorded | None = None
         self._threads = ThreadPoolExecutor(os.cpu_count() or 1)
@@ -85,7 +111,7 @@ class Learner:
         data["adv"].copy_((adv - adv[known].mean()) / (adv[known].std() + 1e-8))
         data["target"].copy_(target)
         data["known"].copy_(known)
-        metrics = self._epochs(data)
+        metrics = self._epochs(data, self._stretches(blocks) if self.net.cell else None)
         metrics["value/explained"] = float(explained)
         metrics["policy/lag_ratio"] = float((rho - 1).abs().mean())
         return metrics
@@ -96,7 +122,7 @@ class Learner:
         if not self._data or len(self._data["adv"]) != total:
             self._recorded = None
             self._data = {name: torch.empty(total, device=self.device) for name in ("adv", "target", "known")}
-        for name in ("obs", "legal", "action", "logp", *(["teacher"] if self.config.teacher else [])):
+        for name in self._columns:
             parts = [column(block, name).flatten(0, 1) for block in blocks]
             if name not in self._data:
                 shape = (total, *parts[0].shape[1:])
@@ -113,7 +139,8 @@ class Learner:
         values, logps, size = [], [], 65536 if self.on_gpu else 4096
         for start in range(0, len(data["obs"]), size):
             part = slice(start, start + size)
-            logits, value = self.net(data["obs"][part], data["legal"][part])
+            memory = data["memory"][part] if self.net.cell else None
+            logits, value = self.net(data["obs"][part], data["legal"][part], memory)
             values.append(value)
             logps.append(
                 log_prob(self.net, logits, data["action"][part])[0] if behind else data["logp"][part]
@@ -136,22 +163,37 @@ class Learner:
         list(self._threads.map(one, blocks, starts))
         return torch.from_numpy(adv).to(self.device), torch.from_numpy(known).to(self.device)
 
-    def _epochs(self, data: dict[str, Tensor]) -> dict[str, float]:
+    def _stretches(self, blocks: list[Block]) -> Tensor:
+        """Decisions that follow each other in one seat, int64 [C, STRETCH]; -1 where there are no more."""
+        found, at = [], 0
+        for block in blocks:
+            most = block.rows * (block.steps // STRETCH + self.spec.seats)
+            out = np.empty((most, STRETCH), np.int64)
+            found.append(out[: stretches(block["seat"], STRETCH, at, out)])
+            at += block.decisions
+        return torch.from_numpy(np.concatenate(found)).to(self.device)
+
+    def _minibatches(self, total: int, runs: Tensor | None) -> Iterator[Tensor]:
+        """Decisions to learn from together, all in a new order; with memory, whole stretches of them."""
+        items = torch.arange(total, device=self.device).unsqueeze(1) if runs is None else runs
+        count = min(max(1, self.config.minibatch // items.shape[1]), len(items))
+        order = torch.randperm(len(items), device=self.device)
+        for start in range(0, len(items) - count + 1, count):
+            yield items[order[start : start + count]].flatten()
+
+    def _epochs(self, data: dict[str, Tensor], runs: Tensor | None) -> dict[str, float]:
         config, total = self.config, len(data["obs"])
-        size = min(config.minibatch, total)
         self._entropy_weight.fill_(config.entropy * self._decayed(config.entropy_end))
         taught = 1 - self.progress / config.teacher_until if config.teacher_until else 0.0
         self._teacher_weight.fill_(config.teacher_weight * max(0.0, taught))
         self._set_rate(config.learning_rate * self._decayed(config.learning_rate_end))
-        if self.on_gpu and self._recorded is None:
-            self._recorded = Recorded(self, data, size)
         sums, last = torch.zeros(6, device=self.device), torch.zeros(6, device=self.device)
         updates = epochs = 0
         for _ in range(config.epochs):
-            order = torch.randperm(total, device=self.device)
             last.zero_()
-            for start in range(0, total - size + 1, size):
-                pick = order[start : start + size]
+            for pick in self._minibatches(total, runs):
+                if self.on_gpu and self._recorded is None:
+                    self._recorded = Recorded(self, data, len(pick))
                 losses = self._recorded.replay(pick) if self._recorded else self._update(data, pick)
                 last += losses
                 updates += 1
@@ -168,8 +210,14 @@ class Learner:
     def _update(self, data: dict[str, Tensor], pick: Tensor) -> Tensor:
         """One step of the optimiser; policy, value, entropy, kl, clipped and gradient norm."""
         config, net = self.config, self.net
-        mini = {name: column.index_select(0, pick) for name, column in data.items()}
-        logits, value = net(mini["obs"], mini["legal"])
+        at = pick.clamp_min(0)
+        mini = {name: column.index_select(0, at) for name, column in data.items()}
+        if net.cell:
+            mini["known"] = mini["known"] * (pick >= 0)
+            starts, fresh = mini["memory"][::STRETCH], mini["fresh"].reshape(-1, STRETCH)
+            logits, value = net.unroll(mini["obs"], mini["legal"], starts, fresh)
+        else:
+            logits, value = net(mini["obs"], mini["legal"])
         logp, entropy = log_prob(net, logits, mini["action"])
         share = mini["known"] / mini["known"].sum().clamp_min(1)
         log_ratio = logp - mini["logp"]

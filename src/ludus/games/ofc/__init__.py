@@ -35,7 +35,9 @@ PRESETS: dict[str, dict] = {
             "gamma": 1.0,
             "epochs": 2,
             "learning_rate": 1e-3,
-            "entropy": 0.03,
+            "learning_rate_end": 0.02,
+            "entropy": 0.035,
+            "entropy_end": 0.03,
             "minibatch": 2048,
             "teacher_until": 0.2,
             "teacher": "greedy",  # without one, 20 M decisions never find Fantasyland (docs/performance.md)
