@@ -163,7 +163,7 @@ def test_opponents_that_cant_be_seated_are_refused_before_anything_starts(game, 
         ({"rows": 0}, "rows"),
         ({"steps": 2}, "steps"),  # so short that no seat decides twice, and nothing could be learned
         ({"switches": {"cards": 3}}, "cards"),
-        ({"inference": "central", "game": "gym:CartPole-v1"}, "central"),
+        ({"inference": "central", "net": {"memory": 8}}, "local"),
     ],
 )
 def test_what_cant_be_trained_is_refused_before_anything_starts(values, word, tmp_path):

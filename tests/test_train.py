@@ -133,6 +133,13 @@ def test_playing_in_the_learners_own_process_starts_no_other(trained, changes):
     assert children == before == []
 
 
+@pytest.mark.parametrize("game", ["gym:CartPole-v1", "gym:Pendulum-v1", "zoo:classic/connect_four_v3"])
+def test_central_inference_plays_environments_in_processes_of_their_own(game, trained):
+    _, readings = trained(game, inference="central", workers="2", decisions=7_000, opponents="self:0.5,past")
+    assert readings[-1]["decisions"] >= 7_000 and readings[-1]["games"] > 0
+    assert readings[-1]["cpu/workers"] > 0
+
+
 def test_opponents_sit_as_often_as_asked_and_are_counted(trained):
     _, readings = trained(
         "ofc", workers="0", opponents="self:0.5,random:0.3,past:0.2", decisions=12_000, log_s=60.0

@@ -1,7 +1,8 @@
 """CentralPool: the network stays with the learner, on its device, and plays for all tables from there.
 
-Native games release the GIL, so their tables step in threads of the learner's own process: groups of
-games take turns, one steps while another's batch is on the device. Nothing crosses a process.
+Native games release the GIL, so their tables step in threads of the learner's own process; others step
+in processes that these threads ask (`RemoteTable`). Groups of games take turns: one steps while
+another's batch is on the device.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from ludus.core import seeds
 from ludus.core.block import Block, Column
 from ludus.nets.net import Net
 from ludus.train.pool import Delivery
+from ludus.train.remote_table import RemoteTable
 from ludus.train.worker import Plan, Report, Worker
 
 ON_DEVICE = ("obs", "legal", "action", "logp")
@@ -45,7 +47,9 @@ class DevicePolicy:
         pin = self.on_gpu
         self.obs = torch.zeros((rows, *spec.obs_shape), dtype=_torch_type(spec.obs_dtype), pin_memory=pin)
         self.legal = torch.zeros((rows, spec.actions), dtype=torch.bool, pin_memory=pin)
-        self.action = torch.zeros(rows, dtype=torch.int32, pin_memory=pin)
+        box = spec.box[0].shape if spec.box else ()
+        kind = torch.float32 if spec.box else torch.int32
+        self.action = torch.zeros((rows, *box), dtype=kind, pin_memory=pin)
         self.temperature = 1.0
         self.at = torch.zeros(1, dtype=torch.long, device=device)
         self.block: DeviceBlock | None = None
@@ -81,16 +85,22 @@ class DevicePolicy:
         obs = self.obs.to(self.device, non_blocking=True)
         legal = self.legal.to(self.device, non_blocking=True)
         logits, _ = self.net(obs, legal)
-        noise = (
-            torch.empty_like(logits).exponential_(generator=self._luck).log_().neg_()
-        )  # Gumbel: the maximum is a sample
-        logits = logits / self.temperature
-        action = (logits + noise).argmax(1).int()
-        logp, _ = log_prob(self.net, logits, action)
+        action, logp = self._sampled(logits)
         for name, values in zip(ON_DEVICE, (obs, legal, action, logp), strict=True):
             self.block.tensors[name].index_copy_(0, self.at, values.unsqueeze(0))
         self.at.add_(1)
         self.action.copy_(action, non_blocking=True)
+
+    def _sampled(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if self.net.log_std is not None:
+            noise = torch.empty_like(logits).normal_(generator=self._luck)
+            std = self.net.log_std.exp() * self.temperature
+            logp = torch.distributions.Normal(0.0, 1.0, validate_args=False).log_prob(noise) - std.log()
+            return (logits + std * noise).reshape(self.action.shape), logp.sum(1)
+        noise = torch.empty_like(logits).exponential_(generator=self._luck).log_().neg_()
+        logits = logits / self.temperature
+        action = (logits + noise).argmax(1).int()  # with Gumbel noise, the maximum is a sample
+        return action, log_prob(self.net, logits, action)[0]
 
     def _capture(self) -> "torch.cuda.CUDAGraph":
         self._stream.wait_stream(torch.cuda.current_stream())
@@ -115,17 +125,22 @@ class DevicePolicy:
 class CentralPool:
     """Groups of games in threads, one network for all of them."""
 
-    def __init__(self, plan: Plan, columns: list[Column], net: Net, past: Any, groups: int) -> None:
+    def __init__(
+        self, plan: Plan, columns: list[Column], net: Net, past: Any, groups: int, context: Any
+    ) -> None:
         self.past, self.workers, self._version = past, groups, 0
         device = next(net.parameters()).device
+        plan = replace(plan, workers=groups)
         self._workers, self._blocks = [], []
+        self._remote: list[RemoteTable] = []
+        if ":" in plan.game:
+            self._remote = [
+                RemoteTable(context, plan.game, plan.rows, net.spec, plan.switches) for _ in range(groups)
+            ]
         for index in range(groups):
-            worker = Worker(
-                replace(plan, workers=groups),
-                index,
-                past,
-                policy=DevicePolicy(net, plan.rows, device, seeds.derive(plan.seed, "group", index) >> 1),
-            )
+            policy = DevicePolicy(net, plan.rows, device, seeds.derive(plan.seed, "group", index) >> 1)
+            table = self._remote[index] if self._remote else None
+            worker = Worker(plan, index, past, policy=policy, table=table)
             worker.lend_memory()
             worker.policy.temperature = worker.temperature
             self._workers.append(worker)
@@ -152,7 +167,8 @@ class CentralPool:
         self._version = version  # the network that plays is the one that learned
 
     def health(self) -> dict[str, Any]:
-        return {"workers": self.workers, "replaced": 0, "pids": []}
+        replaced, pids = sum(table.replaced for table in self._remote), [table.pid for table in self._remote]
+        return {"workers": self.workers, "replaced": replaced, "pids": pids}
 
     def close(self) -> None:
         self._threads.shutdown()

@@ -49,10 +49,9 @@ def lay_out(config: Config) -> Layout:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if config.workers != "auto" and not config.workers.isdigit():
         raise Usage(f"--workers is auto or a number, not {config.workers!r}")
-    native = ":" not in config.game
-    central = config.inference == "central" or (config.inference == "auto" and device == "cuda" and native)
-    if central and not native:
-        raise Usage(f"central inference is for native games; {config.game} plays in worker processes")
+    central = config.inference == "central" or (config.inference == "auto" and device == "cuda")
+    if central and config.net.memory:
+        raise Usage("a network with memory plays in the workers: take --inference local")
     if central:
         groups = max(2, cores - 2) if config.workers == "auto" else max(1, int(config.workers))
         why = f"{groups} groups of games in threads, inference on {device} beside the learner"
@@ -95,7 +94,7 @@ def make_pool(config: Config, net: Net, layout: Layout, vector: np.ndarray) -> P
     past, columns = Past(context, len(vector)), ppo.columns(net.spec, config.ppo, config.net.memory)
     past.write(0, vector, 0)  # until there is another, the past self is the one we begin as
     if layout.central:
-        return CentralPool(plan, columns, net, past, layout.workers)
+        return CentralPool(plan, columns, net, past, layout.workers, context)
     if layout.workers == 0:
         return LocalPool(plan, columns, vector, past)
     per_block = config.rows * config.steps

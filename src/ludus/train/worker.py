@@ -9,7 +9,7 @@ import numpy as np
 from ludus import games
 from ludus.core import seeds
 from ludus.core.block import Block
-from ludus.core.table import RulesTable
+from ludus.core.table import RulesTable, Table
 from ludus.nets import Memory, NetConfig
 from ludus.train.league import Seating, bot_player
 
@@ -59,14 +59,17 @@ def make_policy(spec, config: NetConfig):
 
 
 class Worker:
-    def __init__(self, plan: Plan, index: int, past, beat: np.ndarray | None = None, policy=None) -> None:
+    def __init__(
+        self, plan: Plan, index: int, past, beat: np.ndarray | None = None, policy=None,
+        table: Table | None = None,
+    ) -> None:  # fmt: skip
         """past: weights of past selves. beat: int64 [1], counted up at every step as a sign of life.
 
-        policy: what chooses, if not a copy of our own.
+        policy, table: what chooses and what is played, if not a copy of our own.
         """
         self.plan, self.index = plan, index
         self.beat = np.zeros(1, np.int64) if beat is None else beat
-        self.table = games.table(plan.game, plan.rows, **plan.switches)
+        self.table = table or games.table(plan.game, plan.rows, **plan.switches)
         self.spec = self.table.spec
         self.policy = policy or make_policy(self.spec, plan.net)
         self.records = policy is None

@@ -1,0 +1,236 @@
+"""RemoteTable: a table whose games live in a process of their own, for games that hold the GIL.
+
+Central inference steps it from a thread. Turns lie in shared memory; only signs go across. If the
+process dies or hangs, another takes its place, and the games that were in it count as cut off.
+"""
+
+import os
+import time
+import traceback
+from contextlib import suppress
+from multiprocessing import connection, parent_process
+from typing import Any
+
+import numpy as np
+
+from ludus import games
+from ludus.core import seeds
+from ludus.core.block import Block, Column, block_bytes
+from ludus.core.errors import Failure
+from ludus.core.spec import Spec
+from ludus.core.table import Finished, Turn
+from ludus.train.weights import Shared
+
+SPINS = 100
+"""How often a side looks for the other's sign before it sleeps: waking it costs more than a short step."""
+NAP_S = 0.05
+"""Longest sleep without a look: a sign given at the moment of falling asleep is not lost."""
+PATIENCE_S = 60.0
+"""A process that answers nothing for so long counts as hung."""
+TRIES = 5
+"""Deaths without a step in between that end the run."""
+CALLER, SERVER = 0, 1
+ALL, RESET, STOP = -1, -2, -3
+TURN = ("obs", "legal", "seat", "reward", "ended", "truncated")
+_give_way = getattr(os, "sched_yield", lambda: time.sleep(0))
+
+
+class Line:
+    """One end of a line between two processes: each counts its messages up where the other sees it."""
+
+    def __init__(self, signs: np.ndarray, end: int, pipe: connection.Connection, other_ended: Any) -> None:
+        """signs: int64 [4] in shared memory: messages of both ends, and which of them sleep."""
+        self.signs, self.end, self.other = signs, end, 1 - end
+        self.pipe, self.other_ended = pipe, other_ended
+        self.heard, self.last_words = 0, ""
+
+    def tell(self) -> None:
+        self.signs[self.end] += 1
+        if self.signs[2 + self.other]:
+            with suppress(OSError):  # if it has died, `listen` will see it
+                self.pipe.send("")
+
+    def listen(self, patience_s: float) -> bool:
+        """Wait for the other end's next message; False if it died or took too long."""
+        for _ in range(SPINS):
+            if self.signs[self.other] > self.heard:
+                break
+            _give_way()
+        else:
+            self.signs[2 + self.end] = 1
+            came = self._sleep(time.monotonic() + patience_s)
+            self.signs[2 + self.end] = 0
+            if not came:
+                return False
+        self.heard += 1
+        return True
+
+    def _sleep(self, until: float) -> bool:
+        while self.signs[self.other] <= self.heard:
+            awake = connection.wait([self.pipe, self.other_ended], NAP_S)
+            if self.pipe in awake:
+                try:
+                    self.last_words = self.pipe.recv() or self.last_words
+                except (EOFError, OSError):
+                    return False
+            elif self.other_ended in awake or time.monotonic() > until:
+                return False
+        return True
+
+
+class Desk:
+    """The shared memory of one table: signs, what is asked, and the turn that answers."""
+
+    def __init__(self, shared: Shared, spec: Spec, rows: int) -> None:
+        self.numbers = shared.array(np.int64, (8,))
+        self.signs, self.asked = (
+            self.numbers[:4],
+            self.numbers[4:],
+        )  # asked: rows, seed, finished, has last_obs
+        self.block = Block(columns(spec), 1, rows, memoryview(shared.memory).cast("B")[64:])
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.block[name][0]
+
+    def write(self, turn: Turn) -> None:
+        for name in TURN:
+            self[name][...] = getattr(turn, name)
+        self.asked[3] = turn.last_obs is not None
+        if turn.last_obs is not None:
+            self["last_obs"][...] = turn.last_obs
+        done = turn.finished
+        self.asked[2] = 0 if done is None else len(done.rows)
+        if done is not None:
+            count = len(done.rows)
+            self["done"][:count], self["score"][:count], self["stats"][:count] = done
+
+    def read(self) -> Turn:
+        count, turn = self.asked[2], {name: self[name] for name in TURN}
+        done = Finished(self["done"][:count], self["score"][:count], self["stats"][:count]) if count else None
+        last = self["last_obs"] if self.asked[3] else None
+        return Turn(**turn, finished=done, last_obs=last)  # type: ignore[arg-type]
+
+
+def columns(spec: Spec) -> list[Column]:
+    number, flag = np.dtype(np.int64), np.dtype(bool)
+    box = spec.box[0].shape if spec.box else ()
+    return [
+        Column("obs", spec.obs_shape, spec.obs_dtype),
+        Column("last_obs", spec.obs_shape, spec.obs_dtype),
+        Column("legal", (spec.actions,), flag),
+        Column("seat", (), np.dtype(np.int8)),
+        Column("reward", (spec.seats,), np.dtype(np.float32)),
+        Column("ended", (), flag),
+        Column("truncated", (), flag),
+        Column("done", (), number),  # which rows finished a game
+        Column("score", (spec.seats,), np.dtype(np.float32)),
+        Column("stats", (spec.seats, len(spec.stats)), np.dtype(np.float32)),
+        Column("action", box, np.dtype(np.float32 if box else np.int32)),
+        Column("moved", (), number),  # rows that move, if not all do
+    ]
+
+
+class RemoteTable:
+    def __init__(self, context: Any, game: str, rows: int, spec: Spec, switches: dict[str, Any]) -> None:
+        self.spec, self.rows, self.replaced = spec, rows, 0
+        self._context, self._made_of = context, (game, rows, spec, switches)
+        self._shared = Shared(context, 64 + block_bytes(columns(spec), 1, rows))
+        self._desk = Desk(self._shared, spec, rows)
+        self._deaths, self._seed = 0, 0
+        self._hire()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def reset(self, seed: int) -> Turn:
+        self._seed = seed
+        while not self._ask(RESET):
+            self._replace()
+        return self._desk.read()
+
+    def step(self, actions: np.ndarray, rows: np.ndarray | None = None) -> Turn:
+        self._desk["action"][: len(actions)] = actions
+        if rows is not None:
+            self._desk["moved"][: len(rows)] = rows
+        if self._ask(ALL if rows is None else len(rows)):
+            self._deaths = 0
+            return self._desk.read()
+        return self._cut_off()
+
+    def close(self) -> None:
+        self._desk.asked[0] = STOP
+        self._line.tell()
+        self._process.join(2)
+        self._end_process()
+
+    def _ask(self, rows: int) -> bool:
+        self._desk.asked[0] = rows
+        self._desk.asked[1:2].view(np.uint64)[0] = self._seed
+        self._line.tell()
+        return self._line.listen(PATIENCE_S)
+
+    def _cut_off(self) -> Turn:
+        """A new process has taken over; the games of the old one are cut off where they stood."""
+        last = self._desk["obs"].copy()
+        self._replace()
+        turn = self.reset(seeds.derive(self._seed, "replaced", self.replaced))
+        return turn._replace(
+            reward=np.zeros_like(turn.reward), truncated=np.ones(self.rows, bool), last_obs=last
+        )
+
+    def _hire(self) -> None:
+        self._desk.numbers[:] = 0
+        pipe, theirs = self._context.Pipe()
+        args = (*self._made_of, self._shared, theirs)
+        self._process = self._context.Process(target=serve, args=args, name="ludus-table", daemon=True)
+        self._process.start()
+        theirs.close()
+        self._line = Line(self._desk.signs, CALLER, pipe, self._process.sentinel)
+
+    def _replace(self) -> None:
+        self._end_process()
+        self._deaths += 1
+        words = self._line.last_words
+        if self._deaths > TRIES or "ludus.core.errors" in words:
+            last = words.strip().splitlines()[-1] if words else "it said nothing"
+            raise Failure(f"a table's process died {self._deaths} times: {last}") from RuntimeError(words)
+        self.replaced += 1
+        self._hire()
+
+    def _end_process(self) -> None:
+        self._process.kill()
+        self._process.join()
+        with suppress(EOFError, OSError):
+            while self._line.pipe.poll():
+                self._line.last_words = self._line.pipe.recv() or self._line.last_words
+        self._line.pipe.close()
+
+
+def serve(game: str, rows: int, spec: Spec, switches: dict[str, Any], shared: Shared, pipe: Any) -> None:
+    """A table's process: answer until told to stop or left alone."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
+    desk = Desk(shared, spec, rows)
+    line = Line(desk.signs, SERVER, pipe, parent.sentinel)
+    try:
+        table = games.table(game, rows, **switches)
+        while line.listen(float("inf")) and desk.asked[0] != STOP:
+            desk.write(_answer(table, desk))
+            line.tell()
+        table.close()
+    except BaseException:
+        pipe.send(traceback.format_exc())
+        raise
+
+
+def _answer(table: Any, desk: Desk) -> Turn:
+    count = int(desk.asked[0])
+    if count == RESET:
+        return table.reset(int(desk.asked[1:2].view(np.uint64)[0]))
+    if count == ALL:
+        return table.step(desk["action"])
+    return table.step(desk["action"][:count], desk["moved"][:count])
