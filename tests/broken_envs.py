@@ -20,3 +20,14 @@ class Raising(gymnasium.Env):
 class Dying(Raising):
     def step(self, action):
         os._exit(3)
+
+
+class Talking(Raising):
+    """Prints, and has a child that prints."""
+
+    def __init__(self) -> None:
+        print("from python", flush=True)
+        os.system("echo from a child >&2")
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 0.0, True, False, {}

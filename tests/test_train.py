@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from itertools import combinations
-from pathlib import Path
 from statistics import mean
 
 import numpy as np
@@ -21,74 +20,11 @@ from ludus.core.errors import Failure, Usage
 from ludus.nets import NetConfig
 from ludus.nets.net import Net, flat_size, flatten
 from ludus.store.run import METRICS, read_config, read_weights
-from ludus.train.loop import lay_out, make_pool, spec_of, train
+from ludus.train.layout import lay_out
+from ludus.train.loop import make_pool, spec_of
 from ludus.train.pool import TRIES
 from ludus.train.worker import Plan, Worker
-
-EXAMPLES = Path(__file__).parent.parent / "examples"
-MEASURED = (
-    "seconds",
-    "speed/",
-    "time/",
-    "workers/inference",
-    "workers/stepping",
-    "workers/other",
-    "cpu/",
-    "memory/",
-)
-"""Metrics that the clock and the machine have a say in."""
-
-
-@pytest.fixture
-def trained(tmp_path):
-    """Train with the `test` preset and some changes: (folder, every reading of the metrics)."""
-    count = 0
-
-    def run(game: str, screen=None, **changes):
-        nonlocal count
-        count += 1
-        readings: list[dict] = []
-
-        def show(metrics: dict) -> None:
-            readings.append(metrics)
-            if screen:
-                screen(metrics)
-
-        changes = {"run": str(tmp_path / f"run{count}"), "log_s": 0.0, **changes}
-        folder = train(overlay(resolve(game, "test"), changes, "test"), show)
-        return folder, readings
-
-    return run
-
-
-@pytest.fixture
-def importable(monkeypatch):
-    """Make this folder's and the examples' modules importable, here and in workers."""
-    for folder in (EXAMPLES, Path(__file__).parent):
-        monkeypatch.syspath_prepend(str(folder))
-
-
-def workers_of(process: psutil.Process) -> list[psutil.Process]:
-    """Workers are started by the fork server, which the training starts."""
-    return [worker for child in process.children() for worker in child.children()]
-
-
-def gone(processes: list[psutil.Process]) -> bool:
-    """Whether all have ended, be it that nobody has asked yet how."""
-    try:
-        return all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in processes)
-    except psutil.NoSuchProcess:
-        return gone(processes)
-
-
-def wait_until(what, seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while not what():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
-
+from trainings import EXAMPLES, gone, reproducible, shared_memory, wait_until, workers_of
 
 # ---- every kind of game
 
@@ -153,10 +89,11 @@ def test_opponents_sit_as_often_as_asked_and_are_counted(trained):
 
 def test_the_first_past_self_is_the_one_the_training_begins_as():
     config = overlay(resolve("tictactoe", "test"), {"workers": "0", "opponents": "past"}, "test")
-    net = Net(spec_of(config), config.net)
+    spec = spec_of(config)
+    net = Net(spec, config.net)
     vector = np.zeros(flat_size(net), np.float32)
     flatten(net, vector)
-    pool = make_pool(config, net, lay_out(config), vector)
+    pool = make_pool(config, net, lay_out(config, spec), vector)
     (delivery,) = pool.receive()
     assert set(delivery.report.results) == {"past@0"}
     np.testing.assert_array_equal(pool.past.weights(0), vector)
@@ -170,13 +107,6 @@ def test_the_clock_ends_a_training_too(trained):
 
 
 # ---- the same again
-
-
-def reproducible(readings: list[dict]) -> list[dict]:
-    return [
-        {name: value for name, value in metrics.items() if not name.startswith(MEASURED)}
-        for metrics in readings
-    ]
 
 
 @pytest.mark.parametrize("game", ["tictactoe", "gym:CartPole-v1"])
@@ -259,42 +189,11 @@ def test_workers_that_always_die_end_the_training_after_some_tries(trained, impo
 # ---- nothing is left behind
 
 
-def shared_memory() -> set[str]:
-    """All there is. Other tests' names come and go, so wait a moment before blaming a training."""
-    folder = Path("/dev/shm")
-    return {file.name for file in folder.iterdir()} if folder.exists() else set()
-
-
 def test_no_shared_memory_and_no_worker_is_left_after_a_training(trained):
     before = shared_memory()
     trained("tictactoe", workers="2", decisions=3_000)
     assert wait_until(lambda: shared_memory() <= before, 2)
     assert workers_of(psutil.Process()) == []
-
-
-@pytest.fixture
-def training(request, tmp_path):
-    """`ludus train` as a process of its own with two workers, in the middle of its work."""
-    before = shared_memory()
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
-    flags = ["--preset", "test", "--decisions", "1000000000", "--workers", "2", "--log-s", "0.1"]
-    flags += ["--start", getattr(request, "param", "forkserver")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ludus.cli", "train", "tictactoe", *flags, "--run", str(tmp_path / "run")],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=tmp_path,
-        start_new_session=True,
-    )  # fmt: skip
-    lines = iter(process.stdout.readline, "")
-    assert any("decisions" in line for line in lines), process.stderr.read()
-    family = psutil.Process(process.pid).children(recursive=True)
-    assert len(family) >= 2
-    yield process, family, before
-    for member in family:
-        if member.is_running():
-            member.kill()
-    if process.poll() is None:
-        process.kill()
-    process.communicate()
 
 
 @pytest.mark.parametrize("training", ["forkserver", "fork"], indirect=True)
@@ -363,7 +262,7 @@ def test_the_example_of_ones_own_environment_learns(tmp_path):
     assert done.returncode == 0, done.stderr
     *scores, last = (line.rpartition(" ")[2] for line in done.stdout.splitlines())
     assert float(scores[0]) < 0.4 and float(scores[-1]) > 0.75
-    assert (tmp_path / last / "weights.safetensors").exists()
+    assert read_weights(tmp_path / last)
 
 
 def test_a_run_is_never_written_over(trained):

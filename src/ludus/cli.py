@@ -133,6 +133,14 @@ def train(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS
 
 
 @app.command
+def resume(words: Annotated[tuple[str, ...], Positional, arg(metavar="RUN|latest [FLAGS]")] = (), /) -> None:
+    """Go on with a run from its newest checkpoint. Flags are those of `ludus train`."""
+    from ludus.commands import train as command
+
+    command.resume(list(words))
+
+
+@app.command
 def doctor() -> None:
     """What this machine has, what is missing, and how to get it."""
     from ludus.commands import doctor as command
@@ -152,8 +160,8 @@ def main(args: list[str] | None = None) -> None:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # an installed command does not look there for the user's own games
     try:
-        if args[:1] == ["train"]:  # its flags' defaults depend on the game, so it reads them itself
-            return train(tuple(args[1:]))
+        if args[:1] in (["train"], ["resume"]):  # their flags' defaults depend on the game or run
+            return (train if args[0] == "train" else resume)(tuple(args[1:]))
         app.cli(prog="ludus", description=DESCRIPTION, args=args, config=(tyro.conf.FlagCreatePairsOff,))
     except (KeyboardInterrupt, BrokenPipeError):
         _leave_quietly()

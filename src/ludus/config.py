@@ -10,6 +10,7 @@ from ludus import games
 from ludus.algos.ppo import Config as PpoConfig
 from ludus.core.errors import Usage
 from ludus.nets import NetConfig
+from ludus.store.checkpoint import Schedule
 
 PRESETS: dict[str, dict[str, Any]] = {
     "test": {
@@ -63,9 +64,9 @@ class Config:
     start: Literal["forkserver", "spawn", "fork"] = "forkserver"
     """How worker processes start."""
     log_s: float = 2.0
-    """Seconds between lines of metrics."""
-    save_s: float = 60.0
-    """Seconds between checkpoints."""
+    """Seconds between lines of metrics; with --sync there is one for every update."""
+    checkpoints: Schedule = field(default_factory=Schedule)
+    """When the run is saved, and what is kept."""
     net: NetConfig = field(default_factory=NetConfig)
     """The network."""
     ppo: PpoConfig = field(default_factory=PpoConfig)

@@ -27,9 +27,9 @@ class Switch(NamedTuple):
 
 def listed(options: type) -> list[Switch]:
     """The switches of an Options dataclass; the string under a field is its help."""
-    kinds, helps = get_type_hints(options), _helps(options)
+    kinds, texts = get_type_hints(options), helps(options)
     return [
-        Switch(field.name, kinds[field.name], field.default, helps.get(field.name, ""))
+        Switch(field.name, kinds[field.name], field.default, texts.get(field.name, ""))
         for field in dataclasses.fields(options)
     ]
 
@@ -75,10 +75,11 @@ def _guess(value: str) -> Any:
         return {"true": True, "false": False}.get(value.lower(), value)
 
 
-def _helps(options: type) -> dict[str, str]:
+def helps(options: type) -> dict[str, str]:
+    """The string under each field of a dataclass."""
     body = ast.parse(textwrap.dedent(inspect.getsource(options))).body[0].body  # type: ignore[attr-defined]
-    helps = {}
+    found = {}
     for field, after in zip(body, body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr):
-            helps[field.target.id] = ast.literal_eval(after.value)  # type: ignore[union-attr]
-    return helps
+            found[field.target.id] = ast.literal_eval(after.value)  # type: ignore[union-attr]
+    return found

@@ -1,12 +1,36 @@
-"""`ludus train`: resolve the configuration, then train with a dashboard."""
+"""`ludus train` and `ludus resume`: resolve the configuration, then train with a dashboard."""
 
+import dataclasses
+from functools import partial
 from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
 import tyro
+from tyro.conf import UseAppendAction, arg
 
 from ludus import games, switches
 from ludus.config import Config, resolve
 from ludus.core.errors import Usage
+from ludus.store.run import CONFIG, is_run, read_config
+
+EXTRA: dict[str, Any] = {
+    "set": (
+        Annotated[
+            tuple[tuple[str, ...], ...],
+            UseAppendAction,
+            arg(
+                metavar="SWITCH=VALUE",
+                help="Rule switches, as in `--set seats=2`; `ludus games GAME` lists them.",
+            ),
+        ],
+        (),
+    ),
+    "config": (
+        Annotated[str, arg(metavar="FILE", help="A TOML file with any of these, groups as in [ppo].")],
+        "",
+    ),
+}
+"""Flags that are not fields of the configuration."""
 
 
 def parse(args: list[str]) -> Config:
@@ -17,45 +41,44 @@ def parse(args: list[str]) -> Config:
         else:
             raise Usage("say which game to train, as in `ludus train ofc`")
     game, rest = args[0], args[1:]
-    words, rest = _taken(rest, "--set", many=True)
-    files, rest = _taken(rest, "--config")
-    presets, _ = _taken(rest, "--preset")
-    before = resolve(game, presets[-1] if presets else None, Path(files[-1]) if files else None)
-    description = (
-        f"Train {game}. Shown are the values of the preset {before.preset}; --config FILE reads TOML."
+    # What the other flags' defaults are depends on these two.
+    file, preset = _value(rest, "--config"), _value(rest, "--preset")
+    before = resolve(game, preset, Path(file) if file else None)
+    flags = tyro.cli(
+        tyro.conf.configure(tyro.conf.FlagCreatePairsOff)(_flags(before)),
+        args=rest,
+        prog=f"ludus train {game}",
+        description=f"Train {game}. Shown are the values of the preset {before.preset}.",
     )
-    hidden = tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
-    config = tyro.cli(
-        hidden(Config), default=before, args=rest, prog=f"ludus train {game}", description=description
-    )
+    said = {name: value for name, value in vars(flags).items() if name not in EXTRA}
+    words = [word for group in flags.set for word in group]
     chosen = switches.parsed(game, words) if words else {}
-    return _with(config, game, chosen)
+    return dataclasses.replace(before, **said, switches={**before.switches, **chosen})
 
 
-def _with(config: Config, game: str, chosen: dict) -> Config:
-    from dataclasses import replace
+def _flags(before: Config) -> Any:
+    """A dataclass of all flags with their defaults: the configuration without what is said in other ways."""
+    kinds, helps = get_type_hints(Config), switches.helps(Config)
+    fields: list[Any] = [
+        (name, kind, dataclasses.field(default=default)) for name, (kind, default) in EXTRA.items()
+    ]
+    for field in dataclasses.fields(Config):
+        if field.name not in ("game", "switches"):
+            kind: Any = Annotated[kinds[field.name], arg(help=helps[field.name])]  # type: ignore
+            default = partial(getattr, before, field.name)
+            fields.append((field.name, kind, dataclasses.field(default_factory=default)))
+    return dataclasses.make_dataclass("Flags", fields)
 
-    return replace(config, game=game, switches={**config.switches, **chosen})
 
-
-def _taken(args: list[str], flag: str, many: bool = False) -> tuple[list[str], list[str]]:
-    """The values of a flag, and the arguments without it."""
-    values, rest, at = [], [], 0
-    while at < len(args):
-        if args[at] == flag:
-            at += 1
-            while at < len(args) and not args[at].startswith("--"):
-                values.append(args[at])
-                at += 1
-                if not many:
-                    break
-        elif args[at].startswith(f"{flag}="):
-            values.append(args[at].partition("=")[2])
-            at += 1
-        else:
-            rest.append(args[at])
-            at += 1
-    return values, rest
+def _value(args: list[str], flag: str) -> str | None:
+    """What a flag is given, the last time it is."""
+    found = None
+    for word, after in zip(args, [*args, ""][1:], strict=True):
+        if word == flag:
+            found = after
+        elif word.startswith(f"{flag}="):
+            found = word.partition("=")[2]
+    return found
 
 
 def run(args: list[str]) -> None:
@@ -67,3 +90,20 @@ def run(args: list[str]) -> None:
     with Dashboard(config, columns) as dashboard:
         folder = train(config, dashboard.show)
     dashboard.console.print(f"the run is in {folder}")
+
+
+def resume(args: list[str]) -> None:
+    """Go on with a run as it was configured; flags change what may change."""
+    if not args or args[0].startswith("-"):
+        raise Usage("say which run goes on, as in `ludus resume runs/ofc-quick` or `ludus resume latest`")
+    folder = latest() if args[0] == "latest" else Path(args[0])
+    game = read_config(folder).game
+    run([game, "--config", str(folder / CONFIG), "--run", str(folder), *args[1:]])
+
+
+def latest(place: Path = Path("runs")) -> Path:
+    """The run that was written to last."""
+    found = [folder for folder in place.iterdir() if is_run(folder)] if place.is_dir() else []
+    if not found:
+        raise Usage(f"there is no run in {place}")
+    return max(found, key=lambda folder: max(file.stat().st_mtime for file in folder.iterdir()))

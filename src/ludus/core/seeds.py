@@ -1,6 +1,7 @@
 """One seed becomes many named, independent streams. Nothing here looks at the clock."""
 
 import hashlib
+import json
 
 import numpy as np
 
@@ -30,3 +31,13 @@ def _mix(x: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+def frozen(rng: np.random.Generator) -> str:
+    """Where a generator stands, as text."""
+    return json.dumps(rng.bit_generator.state)
+
+
+def thaw(rng: np.random.Generator, state: str) -> None:
+    """Go on from where `frozen` found a generator."""
+    rng.bit_generator.state = json.loads(state)

@@ -53,3 +53,9 @@ class Memory:
 
     def put(self, rows: np.ndarray, seat: np.ndarray, state: np.ndarray) -> None:
         self.state[rows, seat], self.fresh[rows, seat] = state, False
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        return {"state": self.state.copy(), "fresh": self.fresh.copy()}
+
+    def restore(self, snapshot: dict[str, np.ndarray]) -> None:
+        self.state[...], self.fresh[...] = snapshot["state"], snapshot["fresh"]

@@ -13,7 +13,9 @@ class TorchPolicy:
     """Same face as `PlainPolicy`."""
 
     def __init__(self, spec: Spec, config: NetConfig) -> None:
-        self.spec, self.net = spec, Net(spec, config)
+        self.spec = spec
+        with torch.random.fork_rng(devices=[]):  # weights come later; the learner's luck is not ours to use
+            self.net = Net(spec, config)
 
     def load(self, vector: np.ndarray) -> None:
         unflatten(self.net, vector)

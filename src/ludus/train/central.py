@@ -5,6 +5,7 @@ in processes that these threads ask (`RemoteTable`). Groups of games take turns:
 another's batch is on the device.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from ludus.algos.ppo.learner import log_prob
 from ludus.core import seeds
 from ludus.core.block import Block, Column
 from ludus.nets.net import Net
-from ludus.train.pool import Delivery
+from ludus.train.pool import Delivery, never
 from ludus.train.remote_table import RemoteTable
 from ludus.train.worker import Plan, Report, Worker
 
@@ -116,6 +117,13 @@ class DevicePolicy:
             self._compute()
         return graph
 
+    def snapshot(self) -> dict[str, Any]:
+        return {"luck": self._luck.get_state().numpy()}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        if not self.on_gpu:  # a recorded graph keeps its own generator
+            self._luck.set_state(torch.from_numpy(snapshot["luck"]))
+
     def value(self, obs: np.ndarray, memory: None) -> np.ndarray:
         with torch.no_grad():
             x = self.net.prepare(torch.from_numpy(obs).to(self.device))
@@ -149,7 +157,7 @@ class CentralPool:
             worker.policy.start(block)  # captured one after the other: recording is not for threads
         self._threads = ThreadPoolExecutor(groups, thread_name_prefix="ludus-group")
 
-    def receive(self) -> list[Delivery]:
+    def receive(self, give_up: Callable[[], bool] = never) -> list[Delivery]:
         reports = list(self._threads.map(self._fill, self._workers, self._blocks))
         return [
             Delivery(index, 0, block, self._version, report)
@@ -162,6 +170,13 @@ class CentralPool:
 
     def release(self, deliveries: list[Delivery]) -> None:
         pass
+
+    def snapshot(self) -> list[dict[str, Any]]:
+        return [worker.snapshot() for worker in self._workers]
+
+    def restore(self, snapshots: list[dict[str, Any]]) -> None:
+        for worker, snapshot in zip(self._workers, snapshots, strict=False):
+            worker.restore(snapshot)
 
     def publish(self, vector: np.ndarray, version: int) -> None:
         self._version = version  # the network that plays is the one that learned

@@ -46,8 +46,24 @@ class Player(Protocol):
         """Actions for some rows, int32 [len(rows)]."""
         ...
 
+    def snapshot(self) -> dict[str, Any]: ...
 
-class BotPlayer:
+    def restore(self, snapshot: dict[str, Any]) -> None: ...
+
+
+class _Streams:
+    """A player whose only state is a random stream for each row."""
+
+    rng: np.ndarray
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"rng": self.rng.copy()}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        self.rng[...] = snapshot["rng"]
+
+
+class BotPlayer(_Streams):
     """A scripted bot at a table of native games."""
 
     def __init__(self, bot, table: RulesTable, rng: np.ndarray) -> None:
@@ -60,7 +76,7 @@ class BotPlayer:
         return actions
 
 
-class RandomPlayer:
+class RandomPlayer(_Streams):
     """Any legal action, at any table."""
 
     def __init__(self, rng: np.ndarray) -> None:
@@ -114,10 +130,20 @@ class PastPlayer:
                 self.memory.put(some, turn.seat[some], memory)
         return actions
 
+    def snapshot(self) -> dict[str, Any]:
+        memory = self.memory.snapshot() if self.memory else {}
+        return {"rng": seeds.frozen(self.rng), "slot": self.slot.copy(), "memory": memory}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        seeds.thaw(self.rng, snapshot["rng"])
+        self.slot[...] = snapshot["slot"]
+        if self.memory:
+            self.memory.restore(snapshot["memory"])
+
     def told_apart(self, rows: np.ndarray, there: np.ndarray) -> list[tuple[str, np.ndarray]]:
         """Each past self by name, and in which of the given games it sat."""
         slots = self.slot[rows]
-        return [(f"{PAST}@{self.versions[slot]}", there & (slots == slot)) for slot in np.unique(slots)]
+        return [(f"{PAST}@{self.past.version(slot)}", there & (slots == slot)) for slot in np.unique(slots)]
 
     def _refresh(self, slot: int) -> None:
         version = self.past.version(slot)
@@ -156,6 +182,16 @@ class Seating:
         turn = self.table.step(actions)
         self._note(turn, report)
         return turn if self.alone else self._until_ours(turn, report)
+
+    def snapshot(self) -> dict[str, Any]:
+        players = [player.snapshot() for player in self.players if player]
+        return {"lineup": self.lineup.copy(), "rng": seeds.frozen(self.rng), "players": players}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        self.lineup[...] = snapshot["lineup"]
+        seeds.thaw(self.rng, snapshot["rng"])
+        for player, kept in zip(filter(None, self.players), snapshot["players"], strict=True):
+            player.restore(kept)
 
     def _until_ours(self, turn: Turn, report: "Report | None") -> Turn:
         reward, ended, cut = turn.reward.copy(), turn.ended.copy(), turn.truncated.copy()
@@ -265,6 +301,18 @@ class League:
             (skill - skill.max()) / SPREAD
         )  # a self that is SPREAD better is drawn 2.7 times as often
         self.past.set_odds(odds / odds.sum())
+
+    def state_dict(self) -> dict[str, Any]:
+        ratings = {name: [rating.mu, rating.sigma] for name, rating in self.ratings.items()}
+        return {
+            "ratings": ratings, "next": self._next, "slot": self._slot, "names": list(self._names),
+            "past": self.past.snapshot(),
+        }  # fmt: skip
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.ratings = {name: self.model.rating(*rating) for name, rating in state["ratings"].items()}
+        self._next, self._slot, self._names = state["next"], state["slot"], list(state["names"])
+        self.past.restore(state["past"])
 
     def metrics(self) -> dict[str, float]:
         newest = {f"rating/{name}": rating.mu for name, rating in self.ratings.items() if PAST not in name}

@@ -1,8 +1,8 @@
 """The page everyone reads: receive, learn, publish, save, report."""
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,19 @@ from ludus.algos import ppo
 from ludus.algos.ppo.learner import Learner
 from ludus.config import Config
 from ludus.core import seeds
-from ludus.core.errors import Usage
+from ludus.core.errors import Failure, Stopped, Usage
 from ludus.core.spec import Spec
 from ludus.nets.net import Net, flat_size, flatten
-from ludus.store.run import Run
+from ludus.store import checkpoint
+from ludus.store.checkpoint import Checkpoint, Saver
+from ludus.store.run import LOG, Run
 from ludus.train.central import CentralPool
+from ludus.train.layout import Layout, Sizer, lay_out
 from ludus.train.league import League, parse_mix
+from ludus.train.measure import measured_layout
 from ludus.train.meter import Meter
 from ludus.train.pool import LocalPool, Pool, ProcessPool, make_context
+from ludus.train.stop import Stop
 from ludus.train.weights import Past
 from ludus.train.worker import Plan
 
@@ -29,40 +34,235 @@ Screen = Callable[[dict[str, Any]], None]
 """Shows the newest metrics; training never waits for it."""
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How this machine's cores are used."""
+def train(config: Config, screen: Screen) -> Path:
+    """Train until the budget is spent, from the newest checkpoint if the run has one; the run's folder."""
+    spec = spec_of(config)
+    refuse_nothing_to_learn(config, spec)
+    layout = lay_out(config, spec)
+    run = Run.open(config)
+    try:
+        training = Training(config, spec, layout, run, screen)
+        with Stop() as stop:
+            training.run_to_end(stop)
+    except Exception as error:
+        if not isinstance(error, Stopped | Usage):
+            run.event("failed", reason=str(error))
+        raise
+    finally:
+        run.close()
+    return run.folder
 
-    workers: int
-    overlap: bool
-    threads: int
-    device: str
-    central: bool
-    why: str
 
+class Training:
+    """A run in memory: what learns, who plays, and what is known about it."""
 
-def lay_out(config: Config) -> Layout:
-    """Workers, torch threads, device and where inference runs, from the cores there are."""
-    cores = machine.usable_cores()
-    device = config.device
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if config.workers != "auto" and not config.workers.isdigit():
-        raise Usage(f"--workers is auto or a number, not {config.workers!r}")
-    central = config.inference == "central" or (config.inference == "auto" and device == "cuda")
-    if central and config.net.memory:
-        raise Usage("a network with memory plays in the workers: take --inference local")
-    if central:
-        groups = max(2, cores - 2) if config.workers == "auto" else max(1, int(config.workers))
-        why = f"{groups} groups of games in threads, inference on {device} beside the learner"
-        return Layout(groups, False, max(1, cores // 2), device, True, why)
-    # Below four cores workers and learner both want all of them, so they take turns.
-    overlap = not config.sync and (device == "cuda" or cores >= 4) and config.workers != "0"
-    learner = 1 if device == "cuda" else max(1, cores // 3) if overlap else cores
-    free = max(1, cores - learner) if overlap else cores
-    workers = free if config.workers == "auto" else int(config.workers)
-    turns = "workers play while the learner learns" if overlap else "workers and learner take turns"
-    return Layout(workers, overlap, learner, device, False, f"{turns} on {cores} cores")
+    def __init__(self, config: Config, spec: Spec, layout: Layout, run: Run, screen: Screen) -> None:
+        self.config, self.run, self.screen = config, run, screen
+        torch.manual_seed(seeds.derive(config.seed, "learner"))
+        torch.set_num_threads(layout.threads)
+        net = Net(spec, config.net)
+        self.learner = Learner(spec, net, config.ppo, layout.device)
+        self.vector = np.zeros(flat_size(net), np.float32)
+        self.version, self.rolled_back, self.best = 0, False, -math.inf
+        kept = checkpoint.newest(run.folder, lambda text: run.event("checkpoint skipped", reason=text))
+        start = kept.decisions if kept else 0
+        self.meter = Meter(spec, start)
+        if kept:
+            self._load_learner(kept)
+            self._refuse_finished()
+        flatten(net, self.vector)
+        if config.inference == "auto" and layout.central and not config.sync:
+            layout = measured_layout(config, layout, self.learner, lambda one: self._make_pool(one, start))
+        self.layout = layout
+        self.pool = self._make_pool(layout, start)
+        self.league = League(self.pool.past, config.decisions)
+        if kept:
+            self._load_players(kept)
+        self.sizer = Sizer(layout.workers, machine.usable_cores()) if self._resizable() else None
+        self.saver = Saver(run.folder, config.checkpoints, start, self._saved)
+        self._saved_at, self._saved_decisions = time.monotonic(), start
+        run.event(
+            "resume" if kept else "start", decisions=start, layout=layout.why, workers=layout.workers,
+            device=layout.device,
+        )  # fmt: skip
+
+    def _refuse_finished(self) -> None:
+        if self.meter.spent(self.config.decisions, self.config.seconds):
+            raise Usage(
+                f"{self.run.folder} is finished after {self.meter.decisions:,} decisions and "
+                f"{self.meter.seconds():.0f} s: give more --decisions or --seconds, or choose another --run"
+            )
+
+    def run_to_end(self, stop: Stop) -> None:
+        config, meter = self.config, self.meter
+        try:
+            if meter.decisions == 0:
+                self._save()  # something to fall back to from the first moment
+            while not meter.spent(config.decisions, config.seconds):
+                if not self._update(stop):
+                    break
+            self._finish(stop)
+        finally:
+            self.pool.close()
+            self.saver.wait()
+
+    def _update(self, stop: Stop) -> bool:
+        """Blocks in, better weights out; False if it is time to go."""
+        meter, learner = self.meter, self.learner
+        with meter.phase("waiting for workers"):
+            deliveries = self.pool.receive(stop.overdue)
+        if not deliveries:
+            return False
+        with meter.phase("learning"):
+            learner.progress = meter.progress(self.config.decisions, self.config.seconds)
+            behind = any(delivery.version < self.version for delivery in deliveries)
+            losses = learner.learn([delivery.block for delivery in deliveries], behind)
+        if not all(math.isfinite(value) for value in losses.values()):
+            self._roll_back()
+            self.pool.release(deliveries)
+            return True
+        with meter.phase("publishing"):
+            self._publish()
+            meter.add(deliveries, self.version)
+            self.league.add(deliveries, self.vector, self.version, meter.decisions)
+        spent = meter.spent(self.config.decisions, self.config.seconds)
+        if spent or self.config.sync or meter.due(self.config.log_s):
+            with meter.phase("reporting"):
+                self._report(losses)
+        if spent or stop.asked or self._save_due():
+            with meter.phase("saving"):
+                self._save()
+        self.pool.release(deliveries)  # only now: workers must not meet a league that is changing
+        return not stop.asked
+
+    def _publish(self) -> None:
+        self.version += 1
+        flatten(self.learner.net, self.vector)
+        self.pool.publish(self.vector, self.version)
+
+    def _report(self, losses: dict[str, float]) -> None:
+        metrics = self.meter.read(losses, self.pool.health()) | self.league.metrics()
+        metrics["layout"] = self.layout.why
+        self.run.metrics(metrics)
+        self.screen(metrics)
+        self._resize(metrics)
+
+    def _resize(self, metrics: dict[str, Any]) -> None:
+        if self.sizer is None:
+            return
+        room = self.meter.room(metrics["cpu/all"])
+        workers, why = self.sizer.advise(**room)
+        if why:
+            self.pool.resize(workers)  # type: ignore[attr-defined]
+            self.run.event("workers", count=workers, reason=why)
+        # A thread whose core somebody else uses makes all the others wait: it costs far more than it gives.
+        threads = max(1, self.layout.threads - round(room["others"]))
+        if threads != torch.get_num_threads():
+            torch.set_num_threads(threads)
+            self.run.event("threads", count=threads, reason=f"other programs use {room['others']:.1f} cores")
+
+    def _resizable(self) -> bool:
+        return self.config.workers == "auto" and not self.config.sync and isinstance(self.pool, ProcessPool)
+
+    # ---- saving and going on
+
+    def _save_due(self) -> bool:
+        schedule = self.config.checkpoints
+        by_time = schedule.every_s and time.monotonic() - self._saved_at >= schedule.every_s
+        made = self.meter.decisions - self._saved_decisions
+        by_count = schedule.every_decisions and made >= schedule.every_decisions
+        return bool(by_count or (by_time and not self.saver.busy))
+
+    def _save(self) -> None:
+        weights = {
+            name: tensor.detach().cpu().clone() for name, tensor in self.learner.net.state_dict().items()
+        }
+        measure = self.meter.measure(self.league.metrics())
+        best = measure if measure is not None and measure > self.best else None
+        self.best = self.best if best is None else best
+        self.saver.save(Checkpoint(self.meter.decisions, weights, self._state()), best)
+        self._saved_at, self._saved_decisions = time.monotonic(), self.meter.decisions
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "learner": self.learner.state_dict(),
+            "meter": self.meter.state_dict(),
+            "league": self.league.state_dict(),
+            "version": self.version,
+            "rolled_back": self.rolled_back,
+            "best": self.best,
+            "replaced": self.pool.health()["replaced"],
+            "rows": self.config.rows,
+            "workers": self.pool.snapshot(),
+        }
+
+    def _load_learner(self, kept: Checkpoint) -> None:
+        try:
+            self.learner.net.load_state_dict(kept.weights)
+            self.learner.load_state_dict(kept.state["learner"])
+        except (RuntimeError, ValueError, KeyError) as error:
+            why = str(error).strip().splitlines()[-1].strip()
+            raise Failure(
+                f"{self.run.folder} was trained with another version of its game or network ({why}): "
+                "choose another folder with --run"
+            ) from None
+        self.meter.load_state_dict(kept.state["meter"])
+        self.version, self.rolled_back = kept.state["version"], kept.state["rolled_back"]
+        self.best = kept.state["best"]
+
+    def _load_players(self, kept: Checkpoint) -> None:
+        self.run.forget_after(kept.decisions)
+        self.league.load_state_dict(kept.state["league"])
+        self.pool.publish(self.vector, self.version)
+        snapshots = kept.state["workers"]
+        if snapshots and kept.state["rows"] == self.config.rows:
+            self.pool.restore(snapshots)
+        if self.config.sync and len(snapshots) != self.pool.workers:
+            self.run.event(
+                "not exact", reason=f"{len(snapshots)} workers' games of {self.pool.workers} were kept"
+            )
+
+    def _roll_back(self) -> None:
+        """The loss is not a number: back to the last good weights, once, with a smaller learning rate."""
+        self.saver.wait()
+        kept = checkpoint.newest(
+            self.run.folder, lambda text: self.run.event("checkpoint skipped", reason=text)
+        )
+        if self.rolled_back or kept is None:
+            raise Failure(
+                f"the loss is not a number at {self.meter.decisions:,} decisions, again after a smaller "
+                f"learning rate; {self.run.folder} keeps the last good checkpoint: "
+                "lower --ppo.learning-rate or --ppo.max-grad-norm"
+            )
+        self.run.event("rolled back", reason="the loss is not a number", decisions=kept.decisions)
+        self._load_learner(kept)
+        self.league.load_state_dict(kept.state["league"])
+        self.run.forget_after(kept.decisions)
+        self.learner.rate_scale *= 0.5
+        self.rolled_back = True
+        self._publish()
+
+    def _saved(self, what: str, details: dict[str, Any]) -> None:
+        self.run.event(what, **details)
+
+    def _finish(self, stop: Stop) -> None:
+        if stop.asked and not self.config.sync and self._saved_decisions < self.meter.decisions:
+            self._save()
+        if not stop.asked:
+            self.run.event("end", decisions=self.meter.decisions)
+            return
+        self.saver.wait()
+        self.run.event("stopped", decisions=self._saved_decisions, signal=stop.asked)
+        raise Stopped(
+            f"stopped at {self._saved_decisions:,} decisions; go on with `ludus resume {self.run.folder}`"
+        )
+
+    # ---- who plays
+
+    def _make_pool(self, layout: Layout, start: int) -> Pool:
+        return make_pool(
+            self.config, self.learner.net, layout, self.vector, start, str(self.run.folder / LOG)
+        )
 
 
 def spec_of(config: Config) -> Spec:
@@ -85,10 +285,14 @@ def refuse_nothing_to_learn(config: Config, spec: Spec) -> None:
         raise Usage(f"steps is {config.steps}, too few to learn from: take at least {spec.seats + 2}")
 
 
-def make_pool(config: Config, net: Net, layout: Layout, vector: np.ndarray) -> Pool:
+def make_pool(
+    config: Config, net: Net, layout: Layout, vector: np.ndarray, start: int = 0, log: str = ""
+) -> Pool:
+    """start: decisions made before, so that games are not played again. log: for what workers print"""
     plan = Plan(
         config.game, config.switches, config.net, config.rows, config.steps, config.opponents,
-        seeds.derive(config.seed, "play") >> 1, max(layout.workers, 1), config.ppo.teacher, config.explore,
+        seeds.derive(config.seed, "play", start) >> 1, max(layout.workers, 1), config.ppo.teacher,
+        config.explore,
     )  # fmt: skip
     context = make_context(config.start)
     past, columns = Past(context, len(vector)), ppo.columns(net.spec, config.ppo, config.net.memory)
@@ -98,60 +302,9 @@ def make_pool(config: Config, net: Net, layout: Layout, vector: np.ndarray) -> P
     if layout.workers == 0:
         return LocalPool(plan, columns, vector, past)
     per_block = config.rows * config.steps
-    least = -(-config.min_batch // per_block) if config.min_batch and not config.sync else layout.workers
-    slots = 2 if layout.overlap else 1
+    least = -(-config.min_batch // per_block) if config.min_batch and not config.sync else 10**6
+    most = layout.workers if config.sync else max(layout.workers, 2 * machine.usable_cores())
     return ProcessPool(
-        plan, columns, vector, past, context, slots=slots, min_blocks=min(least, layout.workers)
-    )
-
-
-def train(config: Config, screen: Screen) -> Path:
-    """Train until the budget is spent; the run's folder."""
-    spec, layout = spec_of(config), lay_out(config)
-    refuse_nothing_to_learn(config, spec)
-    torch.manual_seed(seeds.derive(config.seed, "learner"))
-    torch.set_num_threads(layout.threads)
-    net = Net(spec, config.net)
-    learner = Learner(spec, net, config.ppo, layout.device)
-    vector = np.zeros(flat_size(net), np.float32)
-    flatten(net, vector)
-    run = Run.create(config)
-    pool = make_pool(config, net, layout, vector)
-    run.event("start", layout=layout.why, workers=layout.workers, device=layout.device)
-    try:
-        _loop(config, layout, learner, pool, run, vector, screen)
-    finally:
-        pool.close()
-        run.save(net.state_dict())
-        run.close()
-    return run.folder
-
-
-def _loop(
-    config: Config, layout: Layout, learner: Learner, pool: Pool, run: Run, vector: np.ndarray, screen: Screen
-) -> None:
-    meter, league = Meter(learner.spec, layout.why), League(pool.past, config.decisions)
-    version, saved_at, done = 0, time.monotonic(), False
-    while not done:
-        with meter.phase("waiting for workers"):
-            deliveries = pool.receive()
-        with meter.phase("learning"):
-            learner.progress = meter.progress(config.decisions, config.seconds)
-            behind = any(delivery.version < version for delivery in deliveries)
-            losses = learner.learn([delivery.block for delivery in deliveries], behind)
-        with meter.phase("publishing"):
-            version += 1
-            flatten(learner.net, vector)
-            pool.publish(vector, version)
-            meter.add(deliveries, version)
-            league.add(deliveries, vector, version, meter.decisions)
-            pool.release(deliveries)  # only now: workers must not meet a league that is changing
-        done = meter.spent(config.decisions, config.seconds)
-        if done or meter.due(config.log_s):
-            metrics = meter.read(losses, pool.health()) | league.metrics()
-            run.metrics(metrics)
-            screen(metrics)
-        if time.monotonic() - saved_at > config.save_s:
-            with meter.phase("saving"):
-                run.save(learner.net.state_dict())
-            saved_at = time.monotonic()
+        plan, columns, vector, past, context,
+        slots=2 if layout.overlap else 1, min_blocks=least, most=most, log=log,
+    )  # fmt: skip

@@ -9,15 +9,20 @@ from typing import Any
 import numpy as np
 import psutil
 
+from ludus import games, machine
 from ludus.core.spec import Spec
 
 
 class Meter:
-    def __init__(self, spec: Spec, layout: str) -> None:
-        self.spec, self.layout = spec, layout
-        self.decisions = self.games = 0
+    def __init__(self, spec: Spec, start: int) -> None:
+        """start: decisions that were made before this process began"""
+        self.spec, self.start = spec, start
+        self.decisions, self.games, self._seconds_before = start, 0, 0.0
         self._begun = self._read_at = time.monotonic()
-        self._read_decisions = 0
+        self._read_decisions = start
+        self._last: dict[str, float] = {}
+        self._waited, self._waited_at = 0.0, self._begun
+        psutil.cpu_percent()  # the next reading counts from here
         self._phases: dict[str, float] = defaultdict(float)
         self._since = _Sums(spec)
         self._processes: dict[int, psutil.Process] = {}
@@ -28,9 +33,13 @@ class Meter:
         yield
         self._phases[name] += time.perf_counter() - start
 
+    def seconds(self) -> float:
+        """Clock time of the run, over all times it was started."""
+        return self._seconds_before + time.monotonic() - self._begun
+
     def progress(self, decisions: int, seconds: float) -> float:
         """Share of the budget that is used, 0 to 1."""
-        by_time = (time.monotonic() - self._begun) / seconds if seconds else 0.0
+        by_time = self.seconds() / seconds if seconds else 0.0
         return min(1.0, max(self.decisions / decisions, by_time))
 
     def spent(self, decisions: int, seconds: float) -> bool:
@@ -50,12 +59,11 @@ class Meter:
         now = time.monotonic()
         elapsed, since = now - self._begun, max(now - self._read_at, 1e-9)
         metrics: dict[str, Any] = {
-            "seconds": elapsed,
+            "seconds": self.seconds(),
             "decisions": self.decisions,
             "games": self.games,
             "speed/now": (self.decisions - self._read_decisions) / since,
-            "speed/overall": self.decisions / max(elapsed, 1e-9),
-            "layout": self.layout,
+            "speed/overall": (self.decisions - self.start) / max(elapsed, 1e-9),
             "workers/count": health["workers"],
             "workers/replaced": health["replaced"],
             **{f"time/{name}": spent for name, spent in self._phases.items()},
@@ -64,7 +72,39 @@ class Meter:
             **losses,
         }
         self._read_at, self._read_decisions, self._since = now, self.decisions, _Sums(self.spec)
+        self._last = {name: value for name, value in metrics.items() if name.startswith("game/")}
         return metrics
+
+    def measure(self, rated: dict[str, float]) -> float | None:
+        """How good the policy is, as far as its own games tell; None if they don't."""
+        stats = {name[5:]: value for name, value in self._last.items()}
+        own = None if ":" in self.spec.game else getattr(games.find(self.spec.game), "measure", None)
+        if own is not None:
+            return own(stats) if stats else None
+        return stats.get("score") if self.spec.seats == 1 else rated.get("rating/self")
+
+    def room(self, ours: float) -> dict[str, float]:
+        """What the machine has left. ours: cores that this training uses"""
+        total, free = machine.memory_bytes()
+        cores, now = machine.usable_cores(), time.monotonic()
+        # Inside a container the machine's load is not ours to see.
+        busy = psutil.cpu_percent() / 100 * cores if machine.core_quota() is None else ours
+        waited = self._phases["waiting for workers"]
+        share = (waited - self._waited) / max(now - self._waited_at, 1e-9)
+        self._waited, self._waited_at = waited, now
+        return {
+            "memory": 1 - free / total, "others": max(0.0, busy - ours), "idle": max(0.0, cores - busy),
+            "waiting": share,
+        }  # fmt: skip
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"decisions": self.decisions, "games": self.games, "seconds": self.seconds()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.decisions = self._read_decisions = state["decisions"]
+        self.games, self._seconds_before = state["games"], state["seconds"]
+        self._begun, self.start = time.monotonic(), self.decisions
+        self._since = _Sums(self.spec)
 
     def _usage(self, pids: list[int]) -> dict[str, float]:
         """CPU of each process since the last reading, in cores, and memory of all."""

@@ -16,7 +16,8 @@ class Shared:
         self.memory: Any = context.RawArray(ctypes.c_byte, size)
 
     def array(self, dtype: type, shape: tuple[int, ...], at: int = 0) -> np.ndarray:
-        return np.frombuffer(self.memory, dtype, int(np.prod(shape)), at).reshape(shape)
+        count = -1 if -1 in shape else int(np.prod(shape))
+        return np.frombuffer(self.memory, dtype, count, at).reshape(shape)
 
 
 class Weights:
@@ -70,6 +71,14 @@ class Past:
 
     def weights(self, slot: int) -> np.ndarray:
         return self._views()[2][slot].copy()
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        versions, odds, places = self._views()
+        return {"versions": versions.copy(), "odds": odds.copy(), "weights": places.copy()}
+
+    def restore(self, snapshot: dict[str, np.ndarray]) -> None:
+        for view, kept in zip(self._views(), snapshot.values(), strict=True):
+            view[...] = kept
 
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Slots of past selves for n games, int64 [n]."""

@@ -122,6 +122,33 @@ class Worker:
         }
         return report
 
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the next block depends on beside the weights; empty if the games can't be kept."""
+        if not isinstance(self.table, RulesTable):
+            return {}
+        return {
+            "table": self.table.snapshot(),
+            "seating": self.seating.snapshot(),
+            "rng": seeds.frozen(self.rng),
+            "teacher": self.teacher.snapshot() if self.teacher else {},
+            "memory": self.memory.snapshot() if self.memory else {},
+            "policy": self.policy.snapshot() if hasattr(self.policy, "snapshot") else {},
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go on from a snapshot; from an empty one, with new games."""
+        if not snapshot or not isinstance(self.table, RulesTable):
+            return
+        self.turn = self.table.restore(snapshot["table"])
+        self.seating.restore(snapshot["seating"])
+        seeds.thaw(self.rng, snapshot["rng"])
+        if self.teacher:
+            self.teacher.restore(snapshot["teacher"])
+        if self.memory:
+            self.memory.restore(snapshot["memory"])
+        if hasattr(self.policy, "restore"):
+            self.policy.restore(snapshot["policy"])
+
     def _recall(self, block: Block, t: int) -> np.ndarray | None:
         """What the seats to move remember; kept in the block, so that learning can begin anywhere in it."""
         if self.memory is None:

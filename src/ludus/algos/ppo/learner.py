@@ -86,6 +86,7 @@ class Learner:
             net.parameters(), lr=rate, eps=1e-5, fused=True, capturable=self.on_gpu
         )
         self.progress = 0.0
+        self.rate_scale = 1.0  # smaller after a training was rolled back
         self._seen_values = 0
         self._obs_count = 1e-4
         self._entropy_weight = torch.tensor(config.entropy, device=device)
@@ -186,7 +187,7 @@ class Learner:
         self._entropy_weight.fill_(config.entropy * self._decayed(config.entropy_end))
         taught = 1 - self.progress / config.teacher_until if config.teacher_until else 0.0
         self._teacher_weight.fill_(config.teacher_weight * max(0.0, taught))
-        self._set_rate(config.learning_rate * self._decayed(config.learning_rate_end))
+        self._set_rate(self.rate_scale * config.learning_rate * self._decayed(config.learning_rate_end))
         sums, last = torch.zeros(6, device=self.device), torch.zeros(6, device=self.device)
         updates = epochs = 0
         for _ in range(config.epochs):
@@ -269,16 +270,33 @@ class Learner:
         self._obs_count = total
 
     def state_dict(self) -> dict:
-        return {
+        state = {
             "net": self.net.state_dict(), "optimiser": self.optimiser.state_dict(), "progress": self.progress,
-            "seen_values": self._seen_values, "obs_count": self._obs_count,
+            "seen_values": self._seen_values, "obs_count": self._obs_count, "rate_scale": self.rate_scale,
+            "luck": torch.get_rng_state(),
         }  # fmt: skip
+        if self.on_gpu:
+            state["luck_gpu"] = torch.cuda.get_rng_state(self.device)
+        return _copied(state)
 
     def load_state_dict(self, state: dict) -> None:
         self.net.load_state_dict(state["net"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.progress, self._seen_values = state["progress"], state["seen_values"]
-        self._obs_count = state["obs_count"]
+        self._obs_count, self.rate_scale = state["obs_count"], state["rate_scale"]
+        torch.set_rng_state(state["luck"])
+        if self.on_gpu and "luck_gpu" in state:
+            torch.cuda.set_rng_state(state["luck_gpu"], self.device)
+        self._recorded = None  # it knows the optimiser's old tensors
+
+
+def _copied(tree):
+    """The same with all tensors on the CPU, so that training can go on while it is written."""
+    if isinstance(tree, Tensor):
+        return tree.detach().to("cpu", copy=True)
+    if isinstance(tree, dict):
+        return {name: _copied(branch) for name, branch in tree.items()}
+    return [_copied(branch) for branch in tree] if isinstance(tree, list | tuple) else tree
 
 
 class Recorded:

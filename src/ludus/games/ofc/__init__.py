@@ -82,6 +82,16 @@ def unit(rules: Rules) -> tuple[str, int]:
     return "hand", rules.options.hands  # type: ignore[attr-defined]
 
 
+ENTRY = 13.0
+"""What two opponents pay on average for a Fantasyland of 14 cards."""
+
+
+def measure(stats: dict[str, float]) -> float:
+    """How good a policy is by its own games: what its boards earn, Fantasyland and fouls included."""
+    hands = max(stats["hands"], 1e-9)
+    return (stats["royalties"] + ENTRY * stats["entries"] - 6 * stats["fouls"]) / hands
+
+
 def columns(stats: dict[str, float]) -> dict[str, str]:
     """What people watch, from the means of a session: normal hands first, then those in Fantasyland."""
     hands, fantasy = max(stats["hands"], 1e-9), stats["fl_hands"]

@@ -1,0 +1,214 @@
+"""Checkpoints: points from which a run continues exactly. Loading one never executes code.
+
+    checkpoints/000000250000/   the newest few: weights, trainer state, and a manifest of both
+    milestones/000001000000.safetensors   weights only, kept for good
+    best.safetensors, best.json   weights only, of the best by the game's own measure
+
+Everything appears under its name whole or not at all: written beside it, flushed to the disk, renamed.
+"""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ludus.core.errors import Failure
+
+CHECKPOINTS, MILESTONES, BEST = "checkpoints", "milestones", "best"
+WEIGHTS, TRAINER, MANIFEST = "weights.safetensors", "trainer.pt", "manifest.json"
+UNFINISHED = ".new-"
+ARRAY = "npy"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    every_s: float = 60.0
+    """Seconds between checkpoints; 0 for none by the clock."""
+    every_decisions: int = 0
+    """Decisions between checkpoints; 0 for none by count."""
+    keep: int = 2
+    """How many of the newest are kept."""
+    milestone: int = 1_000_000
+    """Decisions between weights that are kept for good; 0 for none."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    decisions: int
+    weights: dict[str, Any]
+    """Tensors by name, on the CPU."""
+    state: dict[str, Any]
+    """Numbers, texts, tensors and arrays, in lists and dictionaries."""
+
+
+def listed(run: Path) -> list[Path]:
+    """Finished checkpoints of a run, oldest first."""
+    folder = run / CHECKPOINTS
+    found = [path for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
+    return sorted(found, key=lambda path: int(path.name))
+
+
+def write(run: Path, checkpoint: Checkpoint) -> Path:
+    import torch
+    from safetensors.torch import save_file
+
+    place = run / CHECKPOINTS / f"{checkpoint.decisions:012d}"
+    beside = place.with_name(UNFINISHED + place.name)
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    save_file(checkpoint.weights, beside / WEIGHTS)
+    torch.save(_packed(checkpoint.state), beside / TRAINER)
+    files = {name: _described(beside / name) for name in (WEIGHTS, TRAINER)}
+    (beside / MANIFEST).write_text(json.dumps({"files": files}))
+    for name in (*files, MANIFEST):
+        _flush(beside / name)
+    _flush(beside)
+    shutil.rmtree(place, ignore_errors=True)  # of a life of this run that was rolled back
+    os.rename(beside, place)
+    _flush(place.parent)
+    return place
+
+
+def read(place: Path) -> Checkpoint:
+    """A checkpoint that is whole; a Failure says why it is not."""
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        files = json.loads((place / MANIFEST).read_text())["files"]
+        for name in (WEIGHTS, TRAINER):
+            if _described(place / name) != files[name]:
+                raise Failure(f"{place / name} is not what was written")
+        state = torch.load(place / TRAINER, weights_only=True)
+        return Checkpoint(int(place.name), load_file(place / WEIGHTS), _unpacked(state))
+    except Failure:
+        raise
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, EOFError, RuntimeError) as error:
+        raise Failure(f"{place} can't be read: {_first_line(error)}") from None
+    except Exception as error:  # what torch raises for a pickle that it refuses has no better type
+        raise Failure(f"{place} is refused: {_first_line(error)}") from None
+
+
+def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
+    """The newest intact one; those that are not are told and passed over."""
+    for place in reversed(listed(run)):
+        try:
+            return read(place)
+        except Failure as failure:
+            warn(f"{failure}; taking the one before")
+    return None
+
+
+def write_weights(file: Path, weights: dict[str, Any]) -> None:
+    from safetensors.torch import save_file
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(UNFINISHED + file.name)
+    save_file(weights, beside)
+    _flush(beside)
+    os.replace(beside, file)
+    _flush(file.parent)
+
+
+def thin_out(run: Path, keep: int) -> None:
+    """Remove all but the newest, and what was never finished."""
+    for place in listed(run)[: -max(keep, 1)]:
+        shutil.rmtree(place, ignore_errors=True)
+    for place in (run / CHECKPOINTS).glob(f"{UNFINISHED}*"):
+        shutil.rmtree(place, ignore_errors=True)
+
+
+class Saver:
+    """Writes beside the training. A write that fails is told, and what was there before stays."""
+
+    def __init__(
+        self, run: Path, schedule: Schedule, decisions: int, told: Callable[[str, dict[str, Any]], None]
+    ) -> None:
+        """decisions: made before. told: is given what happened and its details"""
+        self.run, self.schedule, self.told = run, schedule, told
+        self._writing: threading.Thread | None = None
+        self._milestone = decisions // schedule.milestone if schedule.milestone else 0
+
+    @property
+    def busy(self) -> bool:
+        return self._writing is not None and self._writing.is_alive()
+
+    def save(self, checkpoint: Checkpoint, best: float | None) -> None:
+        """best: the measure, if this is the best so far"""
+        self.wait()
+        self._writing = threading.Thread(target=self._save, args=(checkpoint, best))
+        self._writing.start()
+
+    def wait(self) -> None:
+        if self._writing:
+            self._writing.join()
+
+    def _save(self, checkpoint: Checkpoint, best: float | None) -> None:
+        try:
+            write(self.run, checkpoint)
+            self._save_milestone(checkpoint)
+            if best is not None:
+                write_weights(self.run / f"{BEST}.safetensors", checkpoint.weights)
+                note = {"decisions": checkpoint.decisions, "measure": best}
+                (self.run / f"{BEST}.json").write_text(json.dumps(note))
+            thin_out(self.run, self.schedule.keep)
+        except Exception as error:
+            reason = getattr(error, "strerror", None) or _first_line(error)
+            self.told("checkpoint failed", {"decisions": checkpoint.decisions, "reason": reason})
+            return
+        self.told("checkpoint", {"decisions": checkpoint.decisions})
+
+    def _save_milestone(self, checkpoint: Checkpoint) -> None:
+        every = self.schedule.milestone
+        if every and checkpoint.decisions // every > self._milestone:
+            self._milestone = checkpoint.decisions // every
+            write_weights(
+                self.run / MILESTONES / f"{checkpoint.decisions:012d}.safetensors", checkpoint.weights
+            )
+
+
+def _described(file: Path) -> dict[str, Any]:
+    with file.open("rb") as data:
+        return {"bytes": file.stat().st_size, "sha256": hashlib.file_digest(data, "sha256").hexdigest()}
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).strip().splitlines()[0]
+
+
+def _packed(tree: Any) -> Any:
+    """Arrays as tensors of bytes, because torch's safe loading knows no arrays."""
+    import torch
+
+    if isinstance(tree, np.ndarray):
+        data = io.BytesIO()
+        np.save(data, tree, allow_pickle=False)
+        return {ARRAY: torch.frombuffer(bytearray(data.getvalue()), dtype=torch.uint8)}
+    if isinstance(tree, dict):
+        return {name: _packed(branch) for name, branch in tree.items()}
+    return [_packed(branch) for branch in tree] if isinstance(tree, list) else tree
+
+
+def _unpacked(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        if set(tree) == {ARRAY}:
+            return np.load(io.BytesIO(tree[ARRAY].numpy().tobytes()), allow_pickle=False)
+        return {name: _unpacked(branch) for name, branch in tree.items()}
+    return [_unpacked(branch) for branch in tree] if isinstance(tree, list) else tree

@@ -1,0 +1,116 @@
+"""What tests of trainings share: whole trainings, here or in processes of their own, and traces."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ludus.config import overlay, resolve
+from ludus.train.loop import train
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+MEASURED = (
+    "seconds",
+    "speed/",
+    "time/",
+    "workers/inference",
+    "workers/stepping",
+    "workers/other",
+    "cpu/",
+    "memory/",
+    "machine/",
+)
+"""Metrics that the clock and the machine have a say in."""
+
+
+def reproducible(readings: list[dict]) -> list[dict]:
+    return [
+        {name: value for name, value in metrics.items() if not name.startswith(MEASURED)}
+        for metrics in readings
+    ]
+
+
+def workers_of(process: psutil.Process) -> list[psutil.Process]:
+    """Workers are started by the fork server, which the training starts."""
+    return [worker for child in process.children() for worker in child.children()]
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    """Whether all have ended, be it that nobody has asked yet how."""
+    try:
+        return all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in processes)
+    except psutil.NoSuchProcess:
+        return gone(processes)
+
+
+def wait_until(what, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def shared_memory() -> set[str]:
+    """All there is. Other tests' names come and go, so wait a moment before blaming a training."""
+    folder = Path("/dev/shm")
+    return {file.name for file in folder.iterdir()} if folder.exists() else set()
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """Train with the `test` preset and some changes: (folder, every reading of the metrics)."""
+    count = 0
+
+    def run(game: str, screen=None, **changes):
+        nonlocal count
+        count += 1
+        readings: list[dict] = []
+
+        def show(metrics: dict) -> None:
+            readings.append(metrics)
+            if screen:
+                screen(metrics)
+
+        changes = {"run": str(tmp_path / f"run{count}"), "log_s": 0.0, **changes}
+        folder = train(overlay(resolve(game, "test"), changes, "test"), show)
+        return folder, readings
+
+    return run
+
+
+@pytest.fixture
+def importable(monkeypatch):
+    """Make this folder's and the examples' modules importable, here and in workers."""
+    for folder in (EXAMPLES, Path(__file__).parent):
+        monkeypatch.syspath_prepend(str(folder))
+
+
+@pytest.fixture
+def training(request, tmp_path):
+    """`ludus train` as a process of its own with two workers, in the middle of its work."""
+    before = shared_memory()
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
+    flags = ["--preset", "test", "--decisions", "1000000000", "--workers", "2", "--log-s", "0.1"]
+    flags += ["--start", getattr(request, "param", "forkserver")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ludus.cli", "train", "tictactoe", *flags, "--run", str(tmp_path / "run")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=tmp_path,
+        start_new_session=True,
+    )  # fmt: skip
+    lines = iter(process.stdout.readline, "")
+    assert any("decisions" in line for line in lines), process.stderr.read()
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert len(family) >= 2
+    yield process, family, before
+    for member in family:
+        if member.is_running():
+            member.kill()
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
