@@ -202,12 +202,12 @@ def test_a_malicious_pickle_in_place_of_the_trainers_state_is_refused(trained, t
     place, fuse = checkpoint.listed(folder)[-1], tmp_path / "executed"
     (place / checkpoint.TRAINER).write_bytes(pickle.dumps(Bomb(fuse), 2))
     manifest = json.loads((place / checkpoint.MANIFEST).read_text())
-    manifest["files"][checkpoint.TRAINER] = checkpoint._described(place / checkpoint.TRAINER)
+    manifest["files"][checkpoint.TRAINER] = checkpoint._described((place / checkpoint.TRAINER).read_bytes())
     (place / checkpoint.MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(Failure, match=r"refused|can't be read"):
         checkpoint.read(place)
     torch.save({"a": Bomb(fuse)}, place / checkpoint.TRAINER)
-    manifest["files"][checkpoint.TRAINER] = checkpoint._described(place / checkpoint.TRAINER)
+    manifest["files"][checkpoint.TRAINER] = checkpoint._described((place / checkpoint.TRAINER).read_bytes())
     (place / checkpoint.MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(Failure, match=r"refused|can't be read"):
         checkpoint.read(place)

@@ -58,17 +58,18 @@ def listed(run: Path) -> list[Path]:
 
 def write(run: Path, checkpoint: Checkpoint) -> Path:
     import torch
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
+    trainer = io.BytesIO()
+    torch.save(_packed(checkpoint.state), trainer)
+    files = {WEIGHTS: save(checkpoint.weights), TRAINER: trainer.getvalue()}
+    manifest = {"files": {name: _described(data) for name, data in files.items()}}
     place = run / CHECKPOINTS / f"{checkpoint.decisions:012d}"
     beside = place.with_name(UNFINISHED + place.name)
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
-    save_file(checkpoint.weights, beside / WEIGHTS)
-    torch.save(_packed(checkpoint.state), beside / TRAINER)
-    files = {name: _described(beside / name) for name in (WEIGHTS, TRAINER)}
-    (beside / MANIFEST).write_text(json.dumps({"files": files}))
-    for name in (*files, MANIFEST):
+    for name, data in {**files, MANIFEST: json.dumps(manifest).encode()}.items():
+        (beside / name).write_bytes(data)
         _flush(beside / name)
     _flush(beside)
     shutil.rmtree(place, ignore_errors=True)  # of a life of this run that was rolled back
@@ -86,7 +87,7 @@ def read(place: Path) -> Checkpoint:
     try:
         files = json.loads((place / MANIFEST).read_text())["files"]
         for name in (WEIGHTS, TRAINER):
-            if _described(place / name) != files[name]:
+            if _described((place / name).read_bytes()) != files[name]:
                 raise Failure(f"{place / name} is not what was written")
         state = torch.load(place / TRAINER, weights_only=True)
         return Checkpoint(int(place.name), load_file(place / WEIGHTS), _unpacked(state))
@@ -109,11 +110,11 @@ def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
 
 
 def write_weights(file: Path, weights: dict[str, Any]) -> None:
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(UNFINISHED + file.name)
-    save_file(weights, beside)
+    beside.write_bytes(save(weights))
     _flush(beside)
     os.replace(beside, file)
     _flush(file.parent)
@@ -176,9 +177,8 @@ class Saver:
             )
 
 
-def _described(file: Path) -> dict[str, Any]:
-    with file.open("rb") as data:
-        return {"bytes": file.stat().st_size, "sha256": hashlib.file_digest(data, "sha256").hexdigest()}
+def _described(data: bytes) -> dict[str, Any]:
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def _flush(path: Path) -> None:
