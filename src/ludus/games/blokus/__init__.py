@@ -1,0 +1,49 @@
+"""Blokus: Duo for two on 14x14, Classic for four on 20x20."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ludus.core.rules import Bot, Rules
+
+if TYPE_CHECKING:
+    from ludus.games.blokus.screen import BlokusScreen
+
+
+@dataclass(frozen=True)
+class Options:
+    board: Literal["duo", "classic"] = "duo"
+    """Two seats on 14x14, or four on 20x20."""
+
+
+def make_rules(options: Options) -> Rules:
+    from ludus.games.blokus.rules import Blokus
+
+    return Blokus(options)
+
+
+def make_bots(rules: Rules) -> dict[str, Callable[[], Bot]]:
+    from ludus.games.blokus.bots import Greedy
+
+    return {"greedy": lambda: Greedy(rules)}
+
+
+def make_screen(rules: Rules) -> "BlokusScreen":
+    from ludus.games.blokus.screen import BlokusScreen
+
+    return BlokusScreen(rules)
+
+
+def columns(stats: dict[str, float]) -> dict[str, str]:
+    """What people watch. The first seat has an advantage, so wins from the others are shown apart."""
+    later = 1 - stats["first"]
+    return {
+        "win %": f"{100 * stats['win']:.1f}",
+        "draw %": f"{100 * stats['draw']:.1f}",
+        "win % first": f"{100 * stats['first_win'] / stats['first']:.1f}",
+        "win % later": f"{100 * (stats['win'] - stats['first_win']) / later:.1f}",
+        "squares": f"{stats['squares']:.1f}",
+        "pieces left": f"{stats['left']:.1f}",
+        "passes": f"{stats['passes']:.1f}",
+        "all placed %": f"{100 * stats['all']:.1f}",
+    }

@@ -1,0 +1,105 @@
+"""Blokus as people see it: the board in colour, and the pieces that are left."""
+
+import numpy as np
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from ludus.games.blokus.pieces import NAMES, PIECES
+from ludus.games.blokus.text import LETTERS, board_marks, piece_name, seen_bit
+
+COLOURS = ("blue", "yellow", "red", "green")
+HALVES = {"..": " ", "#.": "▀", ".#": "▄", "##": "█"}
+"""Two squares, one above the other, as one character."""
+
+
+class BlokusScreen:
+    def __init__(self, rules):
+        self.rules, self.marks, self.side = rules, rules.layout.marks, rules.board.side
+
+    def show(self, state, seat):
+        table = Table.grid(padding=(0, 4))
+        table.add_row(self._board(state, seat), Group(*self._seats(state, seat)))
+        return Group("", table, Text("your pieces:", "dim"), self._pieces(state, seat))
+
+    def _board(self, state, seat):
+        """Squares in the colour of their seat; + where the seat may go on from."""
+        marks, lines = board_marks(self.rules, state), []
+        for row in range(self.side):
+            line = Text(f"{self.side - row:2} ", "dim")
+            for column in range(self.side):
+                owner = marks[row, column]
+                if owner >= 0:
+                    line.append(f"{self.marks[owner]} ", f"bold white on {COLOURS[owner]}")
+                elif seen_bit(self.rules, state["corners"][seat], seat, (row, column)):
+                    line.append("+ ", f"bold {COLOURS[seat]}")
+                else:
+                    line.append("· ", "dim")
+            lines.append(line)
+        lines.append(Text("   " + " ".join(LETTERS[: self.side]), "dim"))
+        return Group(*lines)
+
+    def _seats(self, state, seat):
+        for other in range(self.rules.spec.seats):
+            name = f"{self.marks[other]} " + (f"you (seat {other})" if other == seat else f"seat {other}")
+            left = [piece for n, piece in enumerate(NAMES) if state["left"][other] >> n & 1]
+            stuck = ", has no move left" if state["stuck"] >> other & 1 else ""
+            yield Text(name, f"bold {COLOURS[other]}")
+            yield Text(f"{state['points'][other]} points{stuck}")
+            yield Text(f"{len(left)} pieces left: {' '.join(left)}\n", "dim")
+
+    def _pieces(self, state, seat):
+        left = [name for n, name in enumerate(NAMES) if state["left"][seat] >> n & 1]
+        return Group(*(self._drawn(left[start : start + 11], seat) for start in range(0, len(left), 11)))
+
+    def _drawn(self, names, seat):
+        """Pieces side by side, each with its name below."""
+        table = Table.grid(padding=(0, 2))
+        table.add_row(*(Text("\n".join(halves(PIECES[name])), COLOURS[seat]) for name in names))
+        table.add_row(*(Text(name, "dim") for name in names))
+        return table
+
+    def expects(self, state):
+        if state["stuck"] >> state["turn"] & 1:
+            return "none of your pieces fits: pass"
+        return "the squares to cover, as in e9,d10,e10,f10,e11"
+
+    def help(self, state):
+        legal = np.zeros((1, self.rules.spec.actions), bool)
+        self.rules.legal(np.array([state]), legal)
+        found = np.flatnonzero(legal[0])
+        if found[0] == self.rules.board.placements:
+            return "None of your pieces fits, so you can only pass."
+        counts = np.bincount(self.rules.board.placement_piece[found], minlength=len(NAMES))
+        fits = ", ".join(f"{name} ({count})" for name, count in zip(NAMES, counts, strict=True) if count)
+        return "\n".join(
+            [
+                "A piece must touch a corner of your own pieces and none of their edges (+ marks such "
+                "corners); the first one covers your start point. Pieces may be turned and flipped.",
+                f"Ways to place your pieces now: {fits}.",
+            ]
+        )
+
+    def told(self, state, action):
+        if action == self.rules.board.placements:
+            return "passes"
+        return f"{piece_name(self.rules, action)} to {self.rules.action_text(state, action)}"
+
+    def settled(self, before, action, after):
+        if not self.rules.over(np.array([after]))[0]:
+            return None
+        points = after["points"].tolist()
+        winners = [f"seat {seat}" for seat in range(len(points)) if points[seat] == max(points)]
+        told = ", ".join(f"seat {seat} {count}" for seat, count in enumerate(points))
+        won = f"{winners[0]} wins" if len(winners) == 1 else f"a draw between {' and '.join(winners)}"
+        return Group("", self._board(after, before["turn"]), f"Nobody can move. Points: {told}; {won}.")
+
+
+def halves(drawing: str) -> list[str]:
+    """A drawing of PIECES, two rows in one line."""
+    rows = drawing.split("/")
+    if len(rows) % 2:
+        rows.append("." * len(rows[0]))
+    return [
+        "".join(HALVES[a + b] for a, b in zip(*rows[i : i + 2], strict=True)) for i in range(0, len(rows), 2)
+    ]
