@@ -1,0 +1,89 @@
+"""Blokus in the terminal: what is shown, what is refused and why, and how it ends."""
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from ludus import cli, games
+from ludus.core import seeds
+from ludus.core.conformance import Play
+from ludus.games.blokus.pieces import PIECES
+from ludus.games.blokus.screen import BlokusScreen, halves
+
+
+@pytest.fixture
+def play(monkeypatch, capsys):
+    """What `ludus play blokus` prints when these lines are typed and then q."""
+
+    def play(*typed: str, switches: tuple[str, ...] = ()) -> str:
+        lines = iter([*typed, "q"])
+        monkeypatch.setenv("COLUMNS", "120")
+        monkeypatch.setattr("builtins.input", lambda: next(lines))
+        cli.main(["play", "blokus", "--seed", "1", *switches])
+        return capsys.readouterr().out
+
+    return play
+
+
+def shown(renderable) -> str:
+    console = Console(width=120, color_system=None)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()
+
+
+def test_moves_are_typed_as_squares_and_answered(play):
+    out = play("e9,d10,e10,f10,e11")
+    assert "10 · · · X X X · ·" in out and "5 points" in out
+    assert "seat 1: " in out and "j5" in out.split("seat 1: ")[1].splitlines()[0]
+    assert "20 pieces left" in out and "You left the game." in out
+
+
+def test_corners_to_go_on_from_are_marked(play):
+    out = play()
+    assert out.count("+") == 1 and "10 · · · · + · ·" in out
+    assert "12 · · · + · + · ·" in play("e9,d10,e10,f10,e11")
+
+
+def test_help_hint_and_reasons(play):
+    out = play("?", "hint", "a1", "pass")
+    assert "1 (1), 2 (4), I3 (6), V3 (12)" in out
+    assert "hint: " in out and "e10" in out.split("hint: ")[1].splitlines()[0]
+    assert "'a1' is not possible: your first piece must cover e10" in out
+    assert "you can't pass" in out
+
+
+def test_classic_from_another_seat(play):
+    out = play("t1", switches=("--seat", "2", "--set", "board=classic"))
+    assert "seat 0: " in out and "R you (seat 2)" in out and "G seat 3" in out
+
+
+def test_a_seat_without_a_move_is_told_to_pass():
+    rules = games.rules("blokus")
+    screen = BlokusScreen(rules)
+    for states, actions in Play(rules, rows=8).decisions():
+        passing = np.flatnonzero(actions == rules.spec.actions - 1)
+        if len(passing):
+            state = states[passing[0]]
+            assert screen.expects(state).endswith("pass") and "only pass" in screen.help(state)
+            assert screen.told(state, rules.spec.actions - 1) == "passes"
+            assert "has no move left" in shown(screen.show(state, state["turn"]))
+            return
+    pytest.fail("nobody had to pass")
+
+
+def test_the_end_names_points_and_winner():
+    rules = games.rules("blokus")
+    screen = BlokusScreen(rules)
+    for states, actions in Play(rules, rows=1).decisions():
+        after = states.copy()
+        rules.play(after, actions, seeds.rows(0, 1))
+        said = screen.settled(states[0], int(actions[0]), after[0])
+        assert (said is not None) == rules.over(after)[0]
+    first, second = after[0]["points"]
+    winner = "a draw" if first == second else f"seat {int(second > first)} wins"
+    assert f"Points: seat 0 {first}, seat 1 {second}; {winner}" in shown(said)
+
+
+def test_pieces_are_drawn_two_rows_in_a_line():
+    assert halves(PIECES["Z5"]) == ["▀█ ", " ▀▀"] and halves(PIECES["O"]) == ["██"]
