@@ -1,0 +1,74 @@
+"""How fast Blokus is on one core, each as `figure NAME VALUE UNIT`, over positions of random games."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from core import figure, speed
+from ludus import games
+from ludus.core import seeds
+from ludus.core.conformance import Play
+from ludus.core.jit import njit
+from ludus.games.blokus.moves import list_actions
+
+ROWS = 256
+
+
+@njit
+def list_all(board, states, out):
+    """What a search does at each of its leaves."""
+    total = 0
+    for i in range(len(states)):
+        total += list_actions(board, states[i], out)
+    return total
+
+
+def positions(rules, count: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Every position of some random games, and the action that was taken there."""
+    states, actions = zip(*Play(rules, rows=count).decisions(), strict=True)
+    return np.concatenate(states), np.concatenate(actions)
+
+
+def best_rate(work: Callable[[], object], units: int, windows: int = 40) -> float:
+    """Units a second in the best window, since other load only slows."""
+    work()
+    took = []
+    for _ in range(windows):
+        start = time.perf_counter()
+        work()
+        took.append(time.perf_counter() - start)
+    return units / min(took)
+
+
+def measure(name: str, board: str) -> None:
+    rules = games.rules("blokus", board=board)
+    games.warm_up("blokus", rules)
+    states, actions = positions(rules)
+    out = np.zeros(rules.spec.actions, np.int32)
+    figure(f"{name}.movegen", best_rate(lambda: list_all(rules.board, states, out), len(states)), "moves/s")
+    print(f"    {list_all(rules.board, states, out) / len(states):.0f} legal moves in a position on average")
+    legal = np.zeros((ROWS, rules.spec.actions), bool)
+    obs = np.zeros((ROWS, *rules.spec.obs_shape), np.uint8)
+    starts = range(0, len(states) - ROWS, ROWS)
+    parts = [(states[at : at + ROWS], actions[at : at + ROWS]) for at in starts]
+    units, rng = ROWS * len(parts), seeds.rows(0, ROWS)
+    figure(
+        f"{name}.mask", best_rate(lambda: [rules.legal(some, legal) for some, _ in parts], units), "moves/s"
+    )
+    figure(
+        f"{name}.observe", best_rate(lambda: [rules.observe(some, obs) for some, _ in parts], units), "obs/s"
+    )
+    played = best_rate(lambda: [rules.play(some.copy(), chosen, rng) for some, chosen in parts], units)
+    figure(f"{name}.play", played, "moves/s")
+    table = games.table("blokus", ROWS, board=board)
+    figure(f"{name}.table", max(speed(table) for _ in range(4)), "decisions/s")
+
+
+def main() -> None:
+    measure("blokus", "duo")
+    measure("blokus.classic", "classic")
+
+
+if __name__ == "__main__":
+    main()
