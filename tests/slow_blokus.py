@@ -76,7 +76,6 @@ class SlowGame:
     def __init__(self, board: str) -> None:
         self.side, starts = STARTS[board]
         self.all = placements(board)
-        self.pieces = {placed.piece for placed in self.all.values()}
         self.taken = 0
         self.squares, self.edges = [0] * len(starts), [0] * len(starts)
         self.corners = [square_bit(start, self.side) for start in starts]
@@ -89,6 +88,9 @@ class SlowGame:
             for text, placed in self.all.items()
             if not placed.squares & blocked and placed.squares & corners and placed.piece not in used
         }
+
+    def left(self, seat: int) -> set[tuple]:
+        return {placed.piece for placed in self.all.values()} - self.used[seat]
 
     def play(self, seat: int, text: str) -> None:
         placed = self.all[text]

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ludus import games, match
 from ludus.core import conformance, seeds
@@ -78,7 +80,8 @@ def test_perft_of_duo():
     second = children(rules, first)
     third, counts = np.zeros((len(second), 1), np.int32), np.zeros(len(second), np.int32)
     rules.list_legal(second, third, counts)
-    assert (len(first), len(second), counts.sum()) == (414, 414**2, slow_perft_of_three_moves())
+    assert (len(first), len(second), counts.sum()) == (414, 171_396, 89_204_762)
+    assert slow_perft_of_three_moves() == 89_204_762
 
 
 def slow_perft_of_three_moves() -> int:
@@ -106,14 +109,23 @@ def test_perft_of_classic():
         assert len(states) == 58**moves
 
 
-@pytest.mark.parametrize(
-    ("board", "seed"), [*(("duo", seed) for seed in range(12)), ("classic", 1), ("classic", 2)]
-)
-def test_legal_moves_are_those_of_the_slow_generator(board, seed):
+def expect_slow_moves(board: str, seed: int) -> None:
     for rules, slow, states, actions in followed(board, seed):
         if actions is not None:
             expected = slow.legal(int(states[0]["turn"])) or {"pass"}
             assert legal_texts(rules, states[0]) == expected
+
+
+@settings(max_examples=12)
+@given(seed=st.integers(0, 2**32))
+def test_legal_moves_of_duo_are_those_of_the_slow_generator(seed):
+    expect_slow_moves("duo", seed)
+
+
+@settings(max_examples=3)
+@given(seed=st.integers(0, 2**32))
+def test_legal_moves_of_classic_are_those_of_the_slow_generator(seed):
+    expect_slow_moves("classic", seed)
 
 
 def test_listed_moves_are_those_of_the_mask():
@@ -219,6 +231,12 @@ def test_statistics_add_up(board):
     assert (of["first_win"] == of["win"] * of["first"]).all()
 
 
+@pytest.mark.parametrize("first", [0.0, 0.5, 1.0])
+def test_results_can_be_shown_whatever_seats_were_played(first):
+    stats = dict.fromkeys(games.rules("blokus").spec.stats, 0.5) | {"first": first, "first_win": first / 2}
+    assert games.find("blokus").columns(stats)["win % first"] == ("50.0" if first else "0.0")
+
+
 # ---- views, symmetries
 
 
@@ -240,7 +258,7 @@ def test_planes_show_the_board_turned_to_the_seat_to_move(board):
                 )
                 assert (planes[3 * ahead + place] == np.rot90(seen, mover * (4 // seats))).all()
             pieces = planes[3 * seats + ahead].ravel()
-            sizes = sorted(len(piece) for piece in slow.pieces - slow.used[seat])
+            sizes = sorted(len(piece) for piece in slow.left(seat))
             assert sorted(PIECE_SIZE[pieces[:21] == 1]) == sizes
             assert pieces[21] == (not slow.legal(seat)) and not pieces[22:].any()
 
@@ -376,6 +394,7 @@ def changed_text(old: str, new: str) -> str:
     ("old", "new", "said"),
     [
         ("turn 0", "turn 2", "not a Blokus state"),
+        ("turn 0", "turn -1", "not a Blokus state"),
         ("turn", "seat", "not a Blokus state"),
         ("points 5 1", "points 5", "not a Blokus state"),
         ("passes 0 0", "passes 0 300", "not a Blokus state"),

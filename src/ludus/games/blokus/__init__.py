@@ -36,11 +36,11 @@ def make_screen(rules: Rules) -> "BlokusScreen":
 
 def columns(stats: dict[str, float]) -> dict[str, str]:
     """What people watch. The first seat has an advantage, so wins from the others are shown apart."""
-    later = 1 - stats["first"]
+    first, later = max(stats["first"], 1e-9), max(1 - stats["first"], 1e-9)
     return {
         "win %": f"{100 * stats['win']:.1f}",
         "draw %": f"{100 * stats['draw']:.1f}",
-        "win % first": f"{100 * stats['first_win'] / stats['first']:.1f}",
+        "win % first": f"{100 * stats['first_win'] / first:.1f}",
         "win % later": f"{100 * (stats['win'] - stats['first_win']) / later:.1f}",
         "squares": f"{stats['squares']:.1f}",
         "pieces left": f"{stats['left']:.1f}",

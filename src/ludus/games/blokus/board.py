@@ -120,7 +120,7 @@ def symmetries(name: str) -> tuple[Symmetry, ...]:
     layout = LAYOUTS[name]
     squares = np.arange(layout.side**2, dtype=np.int32)
     same = Symmetry("same", np.arange(make_board(name).placements + 1, dtype=np.int32), squares)
-    if name == "classic":  # its diagonal would let the seat to my right move before the one to my left
+    if name == "classic":  # its diagonal would reverse the order in which the others move
         return (same,)
     flipped = squares.reshape(layout.side, layout.side).T.ravel()
     return same, Symmetry("diagonal", _renumbered(layout.side, lambda y, x: (x, y)), flipped)

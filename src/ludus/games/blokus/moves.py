@@ -9,7 +9,7 @@ from ludus.core.jit import njit
 from ludus.games.blokus.board import LAYOUTS
 from ludus.games.blokus.pieces import NAMES, OFFSETS, PIECE_SIZE, SHAPES
 
-ONE, LOW_BITS = np.uint64(1), np.uint64(63)
+ONE = np.uint64(1)
 PIECE_COUNT, SHAPE_COUNT, OFFSET_COUNT = len(NAMES), len(SHAPES), len(OFFSETS)
 ALL_PLACED, SINGLE_LAST = 15, 5
 """Points beyond the squares: for placing every piece, and for the single square as the last of them."""
@@ -35,8 +35,8 @@ STATES = {name: state_dtype(name) for name in LAYOUTS}
 
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 LOWEST_BIT = np.zeros(64, np.uint8)
-for _bit in range(64):
-    LOWEST_BIT[((int(DE_BRUIJN) << _bit) & (2**64 - 1)) >> 58] = _bit
+"""The place of a single bit, by the highest six bits of its product with DE_BRUIJN: all 64 differ."""
+LOWEST_BIT[(DE_BRUIJN << np.arange(64, dtype=np.uint64)) >> np.uint64(58)] = np.arange(64)
 
 
 @njit

@@ -4,7 +4,7 @@ import numpy as np
 
 from ludus.core.errors import Usage
 from ludus.games.blokus.moves import ALL_PLACED, SINGLE_LAST, find_stuck, place, start
-from ludus.games.blokus.pieces import NAMES, SHAPE_NUMBER, SHAPE_PIECE, SHAPES, shape_of
+from ludus.games.blokus.pieces import NAMES, SHAPE_NUMBER, SHAPES, shape_of
 
 LETTERS = "abcdefghijklmnopqrst"
 PASS = "pass"
@@ -138,12 +138,12 @@ def parse_state(rules, line: str) -> np.ndarray:
             raise ValueError(line)
         turn, points, passes = int(words[0][1]), [*map(int, words[1][1:])], [*map(int, words[2][1:])]
         rows = words[3][1].split("/")
-        marks = np.array([["".join((*rules.layout.marks, ".")).index(mark) for mark in row] for row in rows])
+        marks = np.array([[(rules.layout.marks + ".").index(mark) for mark in row] for row in rows])
         if marks.shape != (rules.board.side,) * 2 or {len(points), len(passes)} != {rules.spec.seats}:
             raise ValueError(line)
         states = rules.blank(1)
         start(rules.board, states[0])
-        states[0]["turn"], states[0]["passes"] = range(rules.spec.seats)[turn], passes
+        states[0]["turn"], states[0]["passes"] = range(rules.spec.seats).index(turn), passes
     except (ValueError, IndexError, OverflowError):
         raise Usage(f"{line!r} is not a Blokus state: {FORM}") from None
     for seat in range(rules.spec.seats):
@@ -192,4 +192,4 @@ def _set_points(rules, state: np.void, seat: int, points: int) -> None:
 
 
 def piece_name(rules, action: int) -> str:
-    return NAMES[SHAPE_PIECE[rules.board.placement_shape[action]]]
+    return NAMES[rules.board.placement_piece[action]]
