@@ -1,0 +1,401 @@
+"""Mirrors of runs: in a folder, and on an S3 server of this machine that comes and goes."""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from ludus.core.errors import Failure, Usage
+from ludus.store import mirror
+from ludus.store.mirror import Mirror, address, holds_run, is_url, restore
+
+SECRET = "s3cr3t-key"
+
+
+def write_run(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text('game = "ofc"\n')
+    (folder / "metrics.jsonl").write_text('{"decisions": 1}\n')
+    (folder / "log.txt").write_text("worker 1: hello\n")
+    return folder
+
+
+def write_checkpoint(run: Path, name: str, size: int = 1000) -> None:
+    """As training does it: under a name that doesn't count, then renamed."""
+    unfinished = run / "checkpoints" / f".{name}"
+    unfinished.mkdir(parents=True)
+    files = {"weights.safetensors": os.urandom(size), "trainer.pt": os.urandom(10)}
+    sums = {}
+    for file, content in files.items():
+        (unfinished / file).write_bytes(content)
+        sums[file] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (unfinished / "manifest.json").write_text(json.dumps({"files": sums}))
+    unfinished.rename(run / "checkpoints" / name)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """All of a folder, byte for byte."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def until(true, wait_s: float = 10.0) -> None:
+    end = time.monotonic() + wait_s
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def copy(url: str, run: Path) -> None:
+    assert Mirror(url, run).close(10)
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = write_run(tmp_path / "run")
+    write_checkpoint(run, "1000")
+    return run
+
+
+class S3:
+    """A server that can be stopped and started again on the same port, and keeps what it holds."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.start()
+
+    def start(self) -> None:
+        from moto.server import ThreadedMotoServer
+
+        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=self.port, verbose=False)
+        self._server.start()
+        self.port = self._server.get_host_and_port()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def stop(self) -> None:
+        self._server.stop()
+
+    def ask(self, method: str, path: str) -> None:
+        urllib.request.urlopen(urllib.request.Request(f"{self.url}/{path}", method=method)).close()
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = S3()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def s3(server, monkeypatch):
+    """The server with one empty bucket, and the variables that lead to it."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    server.ask("POST", "moto-api/reset")
+    server.ask("PUT", "bucket")
+    return server
+
+
+@pytest.fixture(params=["file", "s3"])
+def url(request, tmp_path):
+    if request.param == "file":
+        return f"file://{tmp_path}/mirror%20of%20runs/a"
+    request.getfixturevalue("s3")
+    return "s3://bucket/runs/a"
+
+
+# ---- addresses
+
+
+def test_only_urls_are_urls():
+    assert is_url("s3://b/p") and is_url("gs://b") and is_url("file:///p")
+    assert not is_url("runs/ofc") and not is_url("/runs") and not is_url("http://x/y")
+
+
+@pytest.mark.parametrize(
+    ("flag", "environ", "expected"),
+    [
+        ("s3://b/p/", {}, "s3://b/p"),
+        ("file:///p/q", {"CLOUD_PROVIDER": "gcs", "GCS_BUCKET": "b"}, "file:///p/q"),
+        ("", {}, None),
+        ("", {"CLOUD_PROVIDER": "none", "GCS_BUCKET": "b"}, None),
+        ("", {"CLOUD_PROVIDER": "local"}, None),
+        ("", {"CLOUD_PROVIDER": "gcs", "GCS_BUCKET": "b"}, "gs://b"),
+        ("", {"CLOUD_PROVIDER": "GCS", "GCS_BUCKET": "b", "GCS_PREFIX": "/p/q/"}, "gs://b/p/q"),
+        ("", {"CLOUD_PROVIDER": "s3", "S3_BUCKET": "b"}, "s3://b"),
+        ("", {"CLOUD_PROVIDER": "aws", "S3_BUCKET": "b", "S3_PREFIX": "p"}, "s3://b/p"),
+    ],
+)
+def test_the_address_comes_from_the_flag_or_the_environment(flag, environ, expected):
+    assert address(flag, environ) == expected
+
+
+@pytest.mark.parametrize(
+    ("flag", "environ", "said"),
+    [
+        ("", {"CLOUD_PROVIDER": "moon"}, "gcs, s3"),
+        ("", {"CLOUD_PROVIDER": "gcs"}, "GCS_BUCKET"),
+        ("runs/a", {}, "s3://bucket/prefix"),
+        ("s3://", {}, "s3://bucket/prefix"),
+        ("file://relative/path", {}, "file:///path"),
+        (f"s3://me:{SECRET}@bucket/p", {}, "without credentials"),
+        (f"gs://bucket/p?key={SECRET}", {}, "without credentials"),
+    ],
+)
+def test_a_wrong_address_is_a_usage_error_without_secrets(flag, environ, said):
+    with pytest.raises(Usage, match=re.escape(said)) as error:
+        address(flag, environ)
+    assert SECRET not in str(error.value) and "\n" not in str(error.value)
+
+
+# ---- there and back
+
+
+def test_a_run_comes_back_byte_for_byte(run, url, tmp_path):
+    write_checkpoint(run, "2000", size=11_000_000)  # in several parts
+    (run / "checkpoints" / ".3000").mkdir()
+    assert not holds_run(url)
+    copy(url, run)
+    assert holds_run(url)
+    restore(url, tmp_path / "deep" / "back")
+    (run / "checkpoints" / ".3000").rmdir()
+    assert tree(tmp_path / "deep" / "back") == tree(run)
+    assert os.listdir(tmp_path / "deep") == ["back"]
+
+
+def test_what_grows_and_what_is_new_is_copied_again(run, url, tmp_path):
+    copying = Mirror(url, run, every_s=0.05)
+    until(lambda: copying.state()["pending"] == 0)
+    with (run / "metrics.jsonl").open("a") as metrics:
+        metrics.write('{"decisions": 2}\n')
+    (run / "best.json").write_text("{}")
+    until(lambda: copying.state()["pending"] == 0)
+    assert copying.close(5)
+    restore(url, tmp_path / "back")
+    assert tree(tmp_path / "back") == tree(run)
+
+
+def test_a_poke_copies_soon(run, url):
+    copying = Mirror(url, run, every_s=1000)
+    until(lambda: copying.state()["last_success"])
+    write_checkpoint(run, "2000")
+    assert copying.state()["pending"] == 1
+    copying.poke()
+    until(lambda: copying.state()["pending"] == 0)
+    assert copying.state() | {"last_success": 0} == {
+        "last_success": 0,
+        "pending": 0,
+        "errors": 0,
+        "failing": False,
+    }
+    copying.close(5)
+
+
+def test_removed_checkpoints_are_removed_once_a_newer_one_is_there(run, url, tmp_path):
+    copying = Mirror(url, run, every_s=0.02)
+    until(lambda: copying.state()["pending"] == 0)
+    shutil.rmtree(run / "checkpoints" / "1000")
+    before = copying.state()["last_success"]
+    until(lambda: copying.state()["last_success"] > before + 0.1)
+    restore(url, tmp_path / "early")
+    assert os.listdir(tmp_path / "early" / "checkpoints") == ["1000"]
+    write_checkpoint(run, "2000")
+    assert copying.close(5)
+    restore(url, tmp_path / "late")
+    assert os.listdir(tmp_path / "late" / "checkpoints") == ["2000"]
+
+
+def test_a_checkpoint_removed_while_it_is_copied_is_no_error(run, tmp_path):
+    write_checkpoint(run, "2000")
+    (run / "checkpoints" / "1000" / "trainer.pt").unlink()  # a removal that is under way
+    heard: list[str] = []
+    copying = Mirror(f"file://{tmp_path}/mirror", run, on_event=heard.append)
+    assert not copying.close(5)  # since that one is not in the mirror
+    assert heard == []
+    restore(f"file://{tmp_path}/mirror", tmp_path / "back")
+    assert os.listdir(tmp_path / "back" / "checkpoints") == ["2000"]
+
+
+def test_half_a_line_is_cut_when_a_run_comes_back(run, url, tmp_path):
+    with (run / "metrics.jsonl").open("a") as metrics:
+        metrics.write('{"decis')
+    copy(url, run)
+    restore(url, tmp_path / "back")
+    assert (tmp_path / "back" / "metrics.jsonl").read_text() == '{"decisions": 1}\n'
+
+
+# ---- what S3 sees
+
+
+@pytest.fixture
+def puts(caplog):
+    """Keys that were put since it was last asked."""
+    caplog.set_level(logging.INFO, "werkzeug")
+
+    def puts() -> list[str]:
+        found = re.findall(r"PUT /bucket/runs/a/(\S+) HTTP", caplog.text)
+        caplog.clear()
+        return found
+
+    return puts
+
+
+def test_the_manifest_goes_last_and_nothing_goes_twice(run, s3, puts):
+    copy("s3://bucket/runs/a", run)
+    sent = puts()
+    checkpoint = [key for key in sent if key.startswith("checkpoints/")]
+    assert checkpoint[-1] == "checkpoints/1000/manifest.json" and len(checkpoint) == 3
+    assert sent[0] == "config.toml" and sent.index(checkpoint[-1]) < sent.index("metrics.jsonl")
+
+    write_checkpoint(run, "2000")
+    copy("s3://bucket/runs/a", run)  # as after a restart
+    assert {key.split("/")[1] for key in puts() if "/" in key} == {"2000"}
+
+
+def test_another_checkpoint_of_the_same_name_replaces_the_old_one(run, s3, tmp_path):
+    copy("s3://bucket/runs/a", run)
+    shutil.rmtree(run / "checkpoints" / "1000")
+    write_checkpoint(run, "1000")
+    copy("s3://bucket/runs/a", run)
+    restore("s3://bucket/runs/a", tmp_path / "back")
+    assert tree(tmp_path / "back") == tree(run)
+
+
+def test_a_server_that_goes_away_is_told_once_and_training_goes_on(run, s3, tmp_path):
+    heard: list[str] = []
+    copying = Mirror(
+        "s3://bucket/runs/a", run, every_s=0.05, retry_s=0.05, longest_retry_s=0.1, on_event=heard.append
+    )
+    until(lambda: copying.state()["pending"] == 0)
+    s3.stop()
+    write_checkpoint(run, "2000")
+    shutil.rmtree(run / "checkpoints" / "1000")
+    errors = copying.state()["errors"]
+    while copying.state()["errors"] < errors + 2:
+        began = time.monotonic()
+        copying.poke()
+        copying.state()
+        assert time.monotonic() - began < 0.05
+        time.sleep(0.01)
+    assert len(heard) == 1 and "s3://bucket/runs/a fails (Connection refused)" in heard[0]
+    assert SECRET not in heard[0] and "someone" not in heard[0]
+
+    s3.start()
+    until(lambda: copying.state()["pending"] == 0 and len(heard) == 2)
+    assert "works again" in heard[1]
+    assert copying.close(5)
+    restore("s3://bucket/runs/a", tmp_path / "back")
+    assert tree(tmp_path / "back") == tree(run)
+
+
+def test_close_gives_up_on_a_dead_server(run, s3):
+    s3.stop()
+    copying = Mirror("s3://bucket/runs/a", run)
+    began = time.monotonic()
+    assert not copying.close(0.3)
+    assert time.monotonic() - began < 1
+    s3.start()
+
+
+def test_a_missing_bucket_is_told_in_one_line(run, s3):
+    heard: list[str] = []
+    copying = Mirror("s3://elsewhere/a", run, on_event=heard.append)
+    until(lambda: heard)
+    copying.close(0)
+    assert "the server answers 404 Not Found" in heard[0] and "\n" not in heard[0]
+
+
+def test_plain_http_is_for_this_machine_only():
+    assert mirror._http_allowed({"AWS_ENDPOINT_URL": "http://localhost:9000"})
+    assert not mirror._http_allowed({"AWS_ENDPOINT_URL": "http://10.0.0.1:9000"})
+    assert mirror._http_allowed({"AWS_ENDPOINT_URL": "http://10.0.0.1:9000", "AWS_ALLOW_HTTP": "true"})
+
+
+# ---- what is not restored
+
+
+@pytest.fixture
+def damaged(run, tmp_path):
+    """A mirror in a folder, to be damaged: (its url, its checkpoints)."""
+    write_checkpoint(run, "2000")
+    copy(f"file://{tmp_path}/mirror", run)
+    return f"file://{tmp_path}/mirror", tmp_path / "mirror" / "checkpoints"
+
+
+def test_a_torn_checkpoint_is_not_restored(damaged, tmp_path):
+    url, checkpoints = damaged
+    (checkpoints / "2000" / "manifest.json").unlink()
+    restore(url, tmp_path / "back")
+    assert os.listdir(tmp_path / "back" / "checkpoints") == ["1000"]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("weights.safetensors", b"other", "weights.safetensors is not what manifest.json says"),
+        ("weights.safetensors", None, "weights.safetensors is missing"),
+        ("manifest.json", b"{", "manifest.json can't be read"),
+        ("manifest.json", b'{"files": {"../../x": {"sha256": ""}}}', "names files that are not its own"),
+    ],
+)
+def test_a_damaged_checkpoint_is_left_out_and_told(damaged, tmp_path, file, content, said):
+    url, checkpoints = damaged
+    if content is None:
+        (checkpoints / "2000" / file).unlink()
+    else:
+        (checkpoints / "2000" / file).write_bytes(content)
+    heard: list[str] = []
+    restore(url, tmp_path / "back", on_event=heard.append)
+    assert os.listdir(tmp_path / "back" / "checkpoints") == ["1000"]
+    assert len(heard) == 1 and "2000" in heard[0] and said in heard[0]
+
+
+def test_a_run_with_damaged_checkpoints_only_is_not_restored(damaged, tmp_path):
+    url, checkpoints = damaged
+    for name in ("1000", "2000"):
+        (checkpoints / name / "trainer.pt").write_bytes(b"other")
+    with pytest.raises(Failure, match=r"trainer.pt is not what"):
+        restore(url, tmp_path / "back")
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "mirror"}
+
+
+def test_corruption_on_s3_is_found(run, s3, tmp_path):
+    copy("s3://bucket/runs/a", run)
+    mirror._open("s3://bucket/runs/a").put("checkpoints/1000/weights.safetensors", b"other")
+    with pytest.raises(Failure, match=r"weights.safetensors is not what"):
+        restore("s3://bucket/runs/a", tmp_path / "back")
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
+
+
+def test_nothing_is_left_behind_where_there_is_no_run(s3, tmp_path):
+    with pytest.raises(Failure, match="holds no run"):
+        restore("s3://bucket/nothing", tmp_path / "back")
+    with pytest.raises(Failure, match="no such folder"):
+        restore(f"file://{tmp_path}/nowhere", tmp_path / "back")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_behind_when_the_mirror_cant_be_reached(s3, tmp_path):
+    s3.stop()
+    with pytest.raises(
+        Failure, match=r"can't restore the run from s3://bucket/a: Connection refused"
+    ) as error:
+        restore("s3://bucket/a", tmp_path / "back")
+    assert SECRET not in str(error.value) and "\n" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+    s3.start()
+
+
+def test_a_run_is_never_restored_over_something(run, url):
+    copy(url, run)
+    with pytest.raises(Usage, match="is there already"):
+        restore(url, run)
