@@ -166,14 +166,15 @@ class Mirror:
         while not self._gone.is_set():
             self._wake.clear()
             last = self._closing.is_set()  # asked before the copy, which then misses nothing
-            if self._attempt():
-                if last:
-                    self._complete = self.state()["pending"] == 0
+            copied = self._attempt()
+            if last:
+                self._complete = copied and self.state()["pending"] == 0
+                if self._complete:
                     return
+                self._gone.wait(self._retry_s)
+            elif copied:
                 wait_s = self._retry_s
                 self._wake.wait(self._every_s)
-            elif last:
-                self._gone.wait(self._retry_s)
             else:
                 self._closing.wait(wait_s)  # which no poke shortens: a mirror in trouble is left in peace
                 wait_s = min(2 * wait_s, self._longest_retry_s)
