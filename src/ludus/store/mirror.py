@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ludus.core.errors import Failure, Usage
-from ludus.store.run import CONFIG, EVENTS, METRICS, is_run
+from ludus.store.checkpoint import BEST, CHECKPOINTS, MANIFEST
+from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, is_run
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-CHECKPOINTS, MANIFEST = "checkpoints", "manifest.json"
-FILES = (CONFIG, METRICS, EVENTS, "log.txt", "best.json")
+FILES = (CONFIG, METRICS, EVENTS, LOG, f"{BEST}.json", f"{BEST}.safetensors")
 """What is copied of a run beside its checkpoints."""
 
 URL = re.compile(r"(s3|gs)://[\w.-]+(/[^?#@]*)?|file:///[^?#]+")
