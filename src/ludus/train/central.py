@@ -178,8 +178,10 @@ class CentralPool:
         for worker, snapshot in zip(self._workers, snapshots, strict=False):
             worker.restore(snapshot)
 
-    def publish(self, vector: np.ndarray, version: int) -> None:
+    def publish(self, vector: np.ndarray, version: int, taught: bool = True) -> None:
         self._version = version  # the network that plays is the one that learned
+        for worker in self._workers:
+            worker.taught = taught
 
     def health(self) -> dict[str, Any]:
         replaced, pids = sum(table.replaced for table in self._remote), [table.pid for table in self._remote]

@@ -95,6 +95,7 @@ class Training:
 
     def run_to_end(self, stop: Stop) -> None:
         config, meter = self.config, self.meter
+        meter.start_clock()
         try:
             if meter.decisions == 0:
                 self._save()  # something to fall back to from the first moment
@@ -138,7 +139,7 @@ class Training:
     def _publish(self) -> None:
         self.version += 1
         flatten(self.learner.net, self.vector)
-        self.pool.publish(self.vector, self.version)
+        self.pool.publish(self.vector, self.version, self.learner.taught)
 
     def _report(self, losses: dict[str, float]) -> None:
         metrics = self.meter.read(losses, self.pool.health()) | self.league.metrics()
@@ -213,7 +214,7 @@ class Training:
     def _load_players(self, kept: Checkpoint) -> None:
         self.run.forget_after(kept.decisions)
         self.league.load_state_dict(kept.state["league"])
-        self.pool.publish(self.vector, self.version)
+        self.pool.publish(self.vector, self.version, self.learner.taught)
         snapshots = kept.state["workers"]
         if snapshots and kept.state["rows"] == self.config.rows:
             self.pool.restore(snapshots)

@@ -33,6 +33,10 @@ class Meter:
         yield
         self._phases[name] += time.perf_counter() - start
 
+    def start_clock(self) -> None:
+        """Only now: what was set up before is not training."""
+        self._begun = self._read_at = self._waited_at = time.monotonic()
+
     def seconds(self) -> float:
         """Clock time of the run, over all times it was started."""
         return self._seconds_before + time.monotonic() - self._begun
@@ -103,7 +107,7 @@ class Meter:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.decisions = self._read_decisions = state["decisions"]
         self.games, self._seconds_before = state["games"], state["seconds"]
-        self._begun, self.start = time.monotonic(), self.decisions
+        self.start = self.decisions
         self._since = _Sums(self.spec)
 
     def _usage(self, pids: list[int]) -> dict[str, float]:

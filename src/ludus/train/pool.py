@@ -64,7 +64,9 @@ class Pool(Protocol):
 
     def release(self, deliveries: list[Delivery]) -> None: ...
 
-    def publish(self, vector: np.ndarray, version: int) -> None: ...
+    def publish(self, vector: np.ndarray, version: int, taught: bool = True) -> None:
+        """New weights. taught: whether the teacher's choices are still wanted"""
+        ...
 
     def health(self) -> dict[str, Any]: ...
 
@@ -95,8 +97,9 @@ class LocalPool:
     def restore(self, snapshots: list[dict[str, Any]]) -> None:
         self._worker.restore(snapshots[0])
 
-    def publish(self, vector: np.ndarray, version: int) -> None:
+    def publish(self, vector: np.ndarray, version: int, taught: bool = True) -> None:
         self._worker.policy.load(vector)
+        self._worker.taught = taught
         self._version = version
 
     def health(self) -> dict[str, Any]:
@@ -131,7 +134,7 @@ class ProcessPool:
         self.min_blocks, self.slots = min_blocks, slots
         self._columns, self._context, self._log = columns, context, log
         self._weights = Weights(context, len(vector))
-        self._weights.write(vector, 0)
+        self._weights.write(vector, 0, True)
         self._beats = Shared(context, 8 * most)
         size = block_bytes(columns, plan.steps, plan.rows)
         self._memory = [[Shared(context, size) for _ in range(slots)] for _ in range(most)]
@@ -186,8 +189,8 @@ class ProcessPool:
         for seat, snapshot in zip(self._seats.values(), snapshots, strict=False):
             seat.pipe.send(snapshot)
 
-    def publish(self, vector: np.ndarray, version: int) -> None:
-        self._weights.write(vector, version)
+    def publish(self, vector: np.ndarray, version: int, taught: bool = True) -> None:
+        self._weights.write(vector, version, taught)
 
     def health(self) -> dict[str, Any]:
         pids = [seat.process.pid for seat in self._seats.values()]
@@ -309,7 +312,7 @@ def serve(plan, index, columns, memory, weights, past, beats, pipe, log) -> None
             if isinstance(asked, dict):
                 worker.restore(asked)
                 continue
-            vector, version = weights.read()
+            vector, version, worker.taught = weights.read()
             if version != known:
                 worker.policy.load(vector)
                 known = version

@@ -25,23 +25,24 @@ class Weights:
 
     def __init__(self, context: BaseContext, size: int) -> None:
         self.size = size
-        self.shared = Shared(context, 8 + 2 * 4 * size)
+        self.shared = Shared(context, 16 + 2 * 4 * size)
 
     def _views(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.shared.array(np.int64, (1,)), self.shared.array(np.float32, (2, self.size), 8)
+        """[version, whether the teacher is still asked], and the two places."""
+        return self.shared.array(np.int64, (2,)), self.shared.array(np.float32, (2, self.size), 16)
 
-    def write(self, vector: np.ndarray, version: int) -> None:
+    def write(self, vector: np.ndarray, version: int, taught: bool) -> None:
         newest, places = self._views()
         places[version % 2] = vector
-        newest[0] = version
+        newest[:] = version, taught
 
-    def read(self) -> tuple[np.ndarray, int]:
+    def read(self) -> tuple[np.ndarray, int, bool]:
         newest, places = self._views()
         while True:
             version = int(newest[0])
             vector = places[version % 2].copy()
             if newest[0] - version < 2:  # else it was overwritten while we read
-                return vector, version
+                return vector, version, bool(newest[1])
 
 
 class Past:

@@ -79,6 +79,7 @@ class Worker:
         self.every = np.arange(plan.rows)
         self.memory = Memory(plan.net, plan.rows, self.spec.seats) if plan.net.memory else None
         self.teacher = bot_player(plan.teacher, plan, self.table, index) if plan.teacher else None
+        self.taught = True
         self.seating = Seating(plan, self.table, index, past)
         self.turn = self.seating.start(self.table.reset(seeds.derive(plan.seed, "worker", index, "table")))
 
@@ -100,7 +101,7 @@ class Worker:
             if self.memory:
                 self.memory.put(self.every, turn.seat, memory)
             block["seat"][t] = turn.seat
-            if self.teacher is not None:
+            if self.teacher is not None and self.taught:
                 block["teacher"][t] = self.teacher.choose(self.every, turn)
             if self.records:  # a policy on a device keeps these columns there
                 block["obs"][t], block["legal"][t] = turn.obs, turn.legal

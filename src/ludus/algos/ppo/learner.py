@@ -98,6 +98,11 @@ class Learner:
         self._recorded: Recorded | None = None
         self._threads = ThreadPoolExecutor(os.cpu_count() or 1)
 
+    @property
+    def taught(self) -> bool:
+        """Whether the teacher's choices still count."""
+        return bool(self.config.teacher) and self.progress < self.config.teacher_until
+
     def learn(self, blocks: list[Block], behind: bool) -> dict[str, float]:
         """One update from finished blocks. behind: an older policy than ours played them."""
         data = self._gather(blocks)
@@ -185,8 +190,8 @@ class Learner:
     def _epochs(self, data: dict[str, Tensor], runs: Tensor | None) -> dict[str, float]:
         config, total = self.config, len(data["obs"])
         self._entropy_weight.fill_(config.entropy * self._decayed(config.entropy_end))
-        taught = 1 - self.progress / config.teacher_until if config.teacher_until else 0.0
-        self._teacher_weight.fill_(config.teacher_weight * max(0.0, taught))
+        left = 1 - self.progress / config.teacher_until if config.teacher_until else 0.0
+        self._teacher_weight.fill_(config.teacher_weight * max(0.0, left))
         self._set_rate(self.rate_scale * config.learning_rate * self._decayed(config.learning_rate_end))
         sums, last = torch.zeros(6, device=self.device), torch.zeros(6, device=self.device)
         updates = epochs = 0
