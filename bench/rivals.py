@@ -23,7 +23,7 @@ from masked_env import ACTIONS, FEATURES, Masked
 
 ENVS, STEPS, EPOCHS, MINIBATCH, RATE = 16, 128, 4, 256, 3e-4
 BATCH = ENVS * STEPS
-OTHER_PYTHON = Path(__file__).parents[1] / ".venv-rivals/bin/python"
+OTHER_PYTHON = Path(__file__).absolute().parents[1] / ".venv-rivals/bin/python"
 
 make_env = partial(Masked, mask_in_info=False)
 
@@ -233,8 +233,11 @@ def in_fresh_process(name: str, seconds: float, other_python: str) -> Any:
     """What a rival's function returns, or None if it isn't installed."""
     install = NEEDS[name][1]
     python = other_python if install == OTHER else sys.executable
-    command = [python, __file__, "--here", name, "--seconds", str(seconds)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = [python, str(Path(__file__).absolute()), "--here", name, "--seconds", str(seconds)]
+    with tempfile.TemporaryDirectory() as folder:  # PufferLib leaves a link in the current one
+        done = subprocess.run(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
     results = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
     if not results:
         raise SystemExit(f"{name} failed:\n{done.stdout[-3000:]}")
@@ -261,7 +264,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.here:
         return run_here(args.here, args.seconds)
-    other_python = args.python if Path(args.python).exists() else sys.executable
+    other_python = str(Path(args.python).absolute()) if Path(args.python).exists() else sys.executable
     for name in args.names or NEEDS:
         timed = name == "ofc_sb3_time"
         result = in_fresh_process(name, args.limit_s if timed else args.seconds, other_python)
