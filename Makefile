@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
 
-.PHONY: demo test check bench-core bench-gpu format
+.PHONY: demo test check bench-core bench-train bench-gpu format
 
 demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 	rm -rf runs/demo-before runs/demo
@@ -23,6 +23,9 @@ check: $(READY)  ## lint, types and tests
 bench-core: $(READY)  ## the speed of what training stands on
 	$(BIN)/python bench/core.py
 
+bench-train: $(READY) .venv-rivals  ## the speed and success of training, beside other libraries
+	$(BIN)/python bench/train.py
+
 bench-gpu: $(READY)  ## training on a GPU
 	$(BIN)/python bench/gpu.py
 
@@ -34,3 +37,9 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $(READY)
+
+# They want another NumPy and Gymnasium than ours. PufferLib 3.0.0 can't be installed by pip alone (its build
+# fails); if it is put here, it is measured too.
+.venv-rivals:
+	$(PYTHON) -m venv .venv-rivals
+	.venv-rivals/bin/python -m pip install --quiet torch==2.13.0 'numpy<2' setuptools wheel sample-factory==2.1.1

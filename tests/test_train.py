@@ -17,6 +17,7 @@ from ludus.algos import ppo
 from ludus.config import overlay, resolve
 from ludus.core.block import Block
 from ludus.core.errors import Failure, Usage
+from ludus.match import table_duel
 from ludus.nets import NetConfig
 from ludus.nets.net import Net, flat_size, flatten
 from ludus.store.run import METRICS, read_config, read_weights
@@ -280,3 +281,15 @@ def test_memory_learns_what_no_policy_without_it_can(trained, importable):
     assert mean(reading["game/score"] for reading in readings[-5:]) > 0.9
     _, readings = trained("cue_env:Cue", net={"hidden": (32,)}, **budget)
     assert mean(reading["game/score"] for reading in readings[-5:]) < 0.65
+
+
+def test_an_agent_is_evaluated_at_environments_of_others(trained):
+    folder, _ = trained(
+        "gym:CartPole-v1", workers="2", rows=8, steps=64, decisions=40_000,
+        net={"hidden": (64, 64)}, ppo={"minibatch": 128, "learning_rate": 1e-3},
+    )  # fmt: skip
+    duel = table_duel(folder, "random", 20)
+    assert len(duel.points) == 20 and duel.mean > 150 and duel.stats["length"] == duel.mean
+    folder, _ = trained("zoo:classic/connect_four_v3", workers="0", decisions=2_000)
+    duel = table_duel(folder, "random", 30)
+    assert len(duel.won) >= 30 and 0 <= duel.won.mean() <= 1

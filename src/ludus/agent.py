@@ -7,6 +7,8 @@ import numpy as np
 from ludus.core.dice import next64
 from ludus.core.jit import njit
 from ludus.core.rules import Rules, States, Streams
+from ludus.core.table import Table, Turn
+from ludus.nets import Memory
 from ludus.store.run import read_config, read_weights
 from ludus.train.worker import make_policy
 
@@ -24,10 +26,10 @@ def uniforms(rng, out):
 class Agent:
     """The policy of a run. With `rollouts`, it tries its best ideas on that many redealt futures each."""
 
-    def __init__(self, rules: Rules, folder: Path, rollouts: int = 0) -> None:
+    def __init__(self, rules: Rules, folder: Path, rollouts: int = 0, at: str = "") -> None:
         self.rules, self.rollouts = rules, rollouts
         self.policy = make_policy(rules.spec, read_config(folder).net)
-        self.policy.load_named(read_weights(folder))
+        self.policy.load_named(read_weights(folder, at))
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
         obs, legal = self._look(states)
@@ -93,3 +95,28 @@ class Agent:
         uniforms(rng, luck)
         sample(self.policy.logits(obs), legal, luck, np.float32(1), actions, logp)
         return actions
+
+
+class TableAgent:
+    """The policy of a run at any table, always with its first choice; remembers if it has a memory."""
+
+    def __init__(self, table: Table, folder: Path) -> None:
+        config = read_config(folder)
+        self.policy = make_policy(table.spec, config.net)
+        self.policy.load_named(read_weights(folder))
+        self.box = table.spec.box
+        self.memory = Memory(config.net, table.rows, table.spec.seats) if config.net.memory else None
+
+    def choose(self, rows: np.ndarray, turn: Turn) -> np.ndarray:
+        if self.memory is None:
+            logits = self.policy.logits(turn.obs[rows])
+        else:
+            logits, _, after = self.policy.look(turn.obs[rows], self.memory.at(rows, turn.seat[rows]))
+            self.memory.put(rows, turn.seat[rows], after)
+        if self.box is not None:
+            return logits.reshape(len(rows), *self.box[0].shape)
+        return np.where(turn.legal[rows], logits, -np.inf).argmax(1).astype(np.int32)
+
+    def forget(self, ended: np.ndarray) -> None:
+        if self.memory:
+            self.memory.forget(ended)

@@ -87,6 +87,7 @@ def evaluate(
     *,
     bots: tuple[str, ...] = (),
     against: tuple[str, ...] = (),
+    at: str = "",
     rollouts: int = 0,
     hands: int | None = None,
     games: int | None = None,
@@ -98,6 +99,7 @@ def evaluate(
     Args:
         bots: Who plays the tournament; all bots of the game unless told. A run's folder counts as a bot.
         against: The opponents of a run's agent; all bots of its game unless told.
+        at: Which self of the run: `best`, or the milestone of so many decisions; the newest unless told.
         rollouts: Futures that a run's agent looks into for each of its ideas.
         hands: Hands of each match, for games that are sessions of hands (10,000 unless told).
         games: Games of each match (1,000 unless told).
@@ -107,7 +109,8 @@ def evaluate(
     from ludus.store.run import is_run
 
     if is_run(Path(game)):
-        return command.evaluate_run(Path(game), list(against), rollouts, hands, games, seed, _flat(switches))
+        words = _flat(switches)
+        return command.evaluate_run(Path(game), at, list(against), rollouts, hands, games, seed, words)
     command.run_tournament(game, list(bots), hands, games, seed, _flat(switches))
 
 
@@ -133,11 +136,44 @@ def train(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS
 
 
 @app.command
-def resume(words: Annotated[tuple[str, ...], Positional, arg(metavar="RUN|latest [FLAGS]")] = (), /) -> None:
-    """Go on with a run from its newest checkpoint. Flags are those of `ludus train`."""
+def resume(
+    words: Annotated[tuple[str, ...], Positional, arg(metavar="RUN|latest|URL [FLAGS]")] = (), /
+) -> None:
+    """Go on with a run from its newest checkpoint, or from its mirror. Flags are those of `ludus train`."""
     from ludus.commands import train as command
 
     command.resume(list(words))
+
+
+@app.command
+def runs(
+    place: Annotated[Positional[str], arg(metavar="[FOLDER]")] = "runs", /, *, prune: bool = False
+) -> None:
+    """All trainings: state, progress and best.
+
+    Args:
+        place: Where they are.
+        prune: Remove those that never learned anything.
+    """
+    from ludus.commands import runs as command
+
+    command.show(Path(place), prune)
+
+
+@app.command
+def export(
+    run: Annotated[Positional[str], arg(metavar="RUN")], /, *, csv: bool = False, onnx: bool = False
+) -> None:
+    """Take the metrics or the policy out of a run.
+
+    Args:
+        run: Its folder.
+        csv: All metrics as metrics.csv.
+        onnx: The policy as policy.onnx, checked against torch by onnxruntime.
+    """
+    from ludus.commands import runs as command
+
+    command.export(Path(run), csv, onnx)
 
 
 @app.command

@@ -67,6 +67,20 @@ class Config:
     """Seconds between lines of metrics; with --sync there is one for every update."""
     checkpoints: Schedule = field(default_factory=Schedule)
     """When the run is saved, and what is kept."""
+    notify: tuple[str, ...] = ()
+    """Where to tell of start, progress, faults and end: apprise URLs (and $DISCORD_WEBHOOK_URL)."""
+    notify_minutes: float = 30.0
+    """Minutes between two messages of progress; 0 for none by the clock."""
+    notify_decisions: int = 0
+    """Decisions between two messages of progress; 0 for none by count."""
+    mirror: str = ""
+    """Where to copy the run in the background: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or file:///FOLDER."""
+    tensorboard: bool = False
+    """Write the metrics for TensorBoard too."""
+    profile: bool = False
+    """Tell where every process's time went at the end, and write trace.json for a browser's trace viewer."""
+    price_per_hour: float = 0.0
+    """What an hour of this machine costs: the metrics then say what the training does."""
     net: NetConfig = field(default_factory=NetConfig)
     """The network."""
     ppo: PpoConfig = field(default_factory=PpoConfig)

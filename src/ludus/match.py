@@ -18,37 +18,55 @@ from ludus import games
 from ludus.core import seeds
 from ludus.core.rules import Bot, Rules
 
+ROWS = 64
+"""Environments side by side."""
 CHUNK = 50
 """Deals played side by side; also the unit of work of a process, small so that all cores end together."""
 
 
 @dataclass(frozen=True)
 class Duel:
-    """One challenger against others: a game's score for each deal, and what its seats counted."""
+    """One challenger against others: its results for each deal and seat, and what its seats counted."""
 
     challenger: str
     opponent: str
-    score: np.ndarray  # float64 [deals]: the challenger's mean over its seats
+    points: np.ndarray  # float64 [deals, seats]
+    won: np.ndarray  # float64 [deals, seats]: 1, or a share if others had as many points
     stats: dict[str, float]  # mean for each game and seat of the challenger
 
     @property
     def mean(self) -> float:
-        return float(self.score.mean())
+        return float(self.points.mean())
 
     @property
     def margin(self) -> float:
-        """Half of the 95 % confidence interval."""
-        return 1.96 * float(self.score.std(ddof=1)) / math.sqrt(len(self.score))
+        """Half of the 95 % confidence interval; a deal is one sample, because its seats share their luck."""
+        return 1.96 * float(self.points.mean(1).std(ddof=1)) / math.sqrt(len(self.points))
+
+    @property
+    def win_margin(self) -> float:
+        return 1.96 * float(self.won.mean(1).std(ddof=1)) / math.sqrt(len(self.won))
+
+    @property
+    def seed_sets(self) -> list[float]:
+        """The mean of either half: they were dealt from seeds of their own, and should agree."""
+        half = len(self.points) // 2
+        return [float(part.mean()) for part in (self.points[:half], self.points[half:])]
+
+    @property
+    def by_seat(self) -> list[float]:
+        return [float(mean) for mean in self.points.mean(0)]
 
 
 def duel(
     game: str, challenger: str, opponent: str, deals: int, seed: int = 0, cores: int = 0, **switches: Any
 ) -> Duel:
     """The challenger in each seat in turn, the opponent in all others; on all cores unless told."""
-    sizes = [min(CHUNK, deals - start) for start in range(0, deals, CHUNK)]
+    half = deals // 2
     work = [
-        (game, challenger, opponent, size, seeds.derive(seed, "chunk", i), switches)
-        for i, size in enumerate(sizes)
+        (game, challenger, opponent, size, seeds.derive(seed, "set", number, "chunk", i), switches)
+        for number, count in enumerate((half, deals - half))
+        for i, size in enumerate(_chunks(count))
     ]
     cores = min(cores or os.cpu_count() or 1, len(work))
     if cores == 1:
@@ -56,42 +74,100 @@ def duel(
     else:
         with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
             parts = list(pool.map(_play_chunk, *zip(*work, strict=True)))
-    score = np.concatenate([score for score, _ in parts])
-    stats = np.sum([stats for _, stats in parts], axis=0) / (deals * games.rules(game, **switches).spec.seats)
+    points, won, counted = (np.concatenate(column) for column in zip(*parts, strict=True))
     names = games.rules(game, **switches).spec.stats
-    return Duel(challenger, opponent, score, dict(zip(names, map(float, stats), strict=True)))
+    stats = dict(zip(names, map(float, counted.mean((0, 1))), strict=True))
+    return Duel(challenger, opponent, points, won, stats)
+
+
+def _chunks(deals: int) -> list[int]:
+    return [min(CHUNK, deals - start) for start in range(0, deals, CHUNK)]
 
 
 def _play_chunk(
     game: str, challenger: str, opponent: str, deals: int, seed: int, switches: dict[str, Any]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of the challenger by deal, and the sum of its statistics."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points and wins of the challenger by deal and seat, and its statistics [deals, seats, ...]."""
     rules = games.rules(game, **switches)
     bots = [player(challenger, game, rules), player(opponent, game, rules)]
-    seats = rules.spec.seats
-    score, stats = np.zeros(deals), np.zeros(len(rules.spec.stats))
+    seats, count = rules.spec.seats, len(rules.spec.stats)
+    points, won = np.zeros((deals, seats)), np.zeros((deals, seats))
+    stats = np.zeros((deals, seats, count), np.float32)
     for seat in range(seats):
         lineup = [bots[0] if other == seat else bots[1] for other in range(seats)]
         final = play_games(rules, lineup, deals, seed)
-        points = np.zeros((deals, seats), np.float32)
-        counted = np.zeros((deals, seats, len(rules.spec.stats)), np.float32)
-        rules.score(final, points)
+        score = np.zeros((deals, seats), np.float32)
+        counted = np.zeros((deals, seats, count), np.float32)
+        rules.score(final, score)
         rules.stats(final, counted)
-        score += points[:, seat] / seats
-        stats += counted[:, seat].sum(0)
-    return score, stats
+        points[:, seat], won[:, seat] = score[:, seat], wins(score)[:, seat]
+        stats[:, seat] = counted[:, seat]
+    return points, won, stats
+
+
+def wins(score: np.ndarray) -> np.ndarray:
+    """Shares of a win by seat; equal points share it. score: [N, seats]"""
+    best = score == score.max(1, keepdims=True)
+    return best / best.sum(1, keepdims=True)
+
+
+def table_duel(folder: Path, opponent: str, count: int, seed: int = 0) -> Duel:
+    """The agent of a run at an environment that is not native: alone, or in each seat against an opponent.
+
+    Nothing can be dealt twice there, so each game is a deal of its own; seats take turns by row.
+    """
+    from ludus.agent import TableAgent
+    from ludus.store.run import read_config
+    from ludus.train.league import RandomPlayer
+
+    config = read_config(folder)
+    rows = max(2, min(count, ROWS))
+    table = games.table(config.game, rows, **config.switches)
+    agent, seats = TableAgent(table, folder), table.spec.seats
+    other = RandomPlayer(seeds.rows(seed, rows, "opponent")) if opponent == "random" else None
+    ours, every = np.arange(rows) % seats, np.arange(rows)
+    quota = np.full(
+        rows, -(-count // rows)
+    )  # games of each row: counting the first to end would favour short ones
+    found: list[tuple[int, np.ndarray, np.ndarray]] = []
+    turn = table.reset(seed)
+    while (quota > 0).any():
+        actions = agent.choose(every, turn)
+        if other is not None and (theirs := np.flatnonzero(turn.seat != ours)).size:
+            actions[theirs] = other.choose(theirs, turn)
+        turn = table.step(actions)
+        agent.forget(turn.ended | turn.truncated)
+        if turn.finished is None:
+            continue
+        for row, score, stats in zip(*turn.finished, strict=True):
+            if quota[row] > 0:
+                found.append((int(ours[row]), score.copy(), stats[ours[row]].copy()))
+            quota[row] -= 1
+    table.close()
+    score = np.array([score for _, score, _ in found])
+    seat = np.array([seat for seat, _, _ in found])
+    every = np.arange(len(found))
+    counted = np.array([stats for _, _, stats in found]).mean(0)
+    return Duel(
+        str(folder), opponent, score[every, seat][:, None], wins(score)[every, seat][:, None],
+        dict(zip(table.spec.stats, map(float, counted), strict=True)),
+    )  # fmt: skip
 
 
 def player(name: str, game: str, rules: Rules) -> Bot:
-    """A bot of the game by name, or the agent of a run by its folder; `FOLDER+64` looks 64 futures ahead."""
+    """A bot of the game by name, or the agent of a run by its folder.
+
+    `FOLDER@best` and `FOLDER@3000000` are earlier selves of it; `FOLDER+64` looks 64 futures ahead.
+    """
     folder, _, rollouts = name.partition("+")
+    folder, _, at = folder.partition("@")
     from ludus.store.run import is_run
 
     if not is_run(Path(folder)):
         return games.bot(name, game, rules)
     from ludus.agent import Agent
 
-    return Agent(rules, Path(folder), int(rollouts or 0))
+    return Agent(rules, Path(folder), int(rollouts or 0), at)
 
 
 def play_games(rules: Rules, lineup: list[Bot], n: int, seed: int) -> np.ndarray:

@@ -21,6 +21,7 @@ HANDS, GAMES = 10_000, 1_000
 
 def evaluate_run(
     folder: Path,
+    at: str,
     against: list[str],
     rollouts: int,
     hands: int | None,
@@ -31,17 +32,39 @@ def evaluate_run(
     """The agent of a run against each of some bots, under the rules it was trained on, played in full."""
     config = read_config(folder)
     if ":" in config.game:
-        raise Usage(f"{config.game} has no bots to be evaluated against; its run's metrics hold its scores")
-    read_weights(folder)  # fail here, in one place, rather than in every process
+        return _evaluate_at_table(folder, against, count or GAMES, seed)
+    if config.net.memory:
+        raise Usage("agents with memory are evaluated at Gymnasium and PettingZoo environments only")
+    read_weights(folder, at)  # fail here, in one place, rather than in every process
     module = games.find(config.game)
     options = {**config.switches, **getattr(module, "EVALUATED", {}), **switches.parsed(config.game, words)}
-    agent = f"{folder}+{rollouts}" if rollouts else str(folder)
+    agent = f"{folder}{f'@{at}' if at else ''}{f'+{rollouts}' if rollouts else ''}"
     rules = games.rules(config.game, **options)
     known = games.bot_names(config.game)
     for name in against:
         match.player(name, config.game, rules)
     opponents = against or known[::-1]
     _play(config.game, rules, options, [(agent, name) for name in opponents], hands, count, seed)
+
+
+def _evaluate_at_table(folder: Path, against: list[str], count: int, seed: int) -> None:
+    """Somebody else's environment: alone, or against random play, since it has no bots."""
+    if set(against) - {"random"}:
+        raise Usage(f"{read_config(folder).game} has no bots: choose --against random")
+    duel = match.table_duel(folder, "random", count, seed)
+    table = Table("agent", "games", "score (95 %)", "win %", *duel.stats, box=None, pad_edge=False)
+    won = "-" if read_seats(folder) == 1 else f"{100 * duel.won.mean():.1f} ± {100 * duel.win_margin:.1f}"
+    stats = [f"{mean:.2f}" for mean in duel.stats.values()]
+    score = f"{duel.mean:+.2f} ± {duel.margin:.2f}"
+    table.add_row(f"[bold]{folder.name}", f"{len(duel.points):,}", score, won, *stats)
+    console.print(table)
+
+
+def read_seats(folder: Path) -> int:
+    config = read_config(folder)
+    table = games.table(config.game, 1, **config.switches)
+    table.close()
+    return table.spec.seats
 
 
 def run_tournament(
@@ -81,6 +104,8 @@ def _play(
                 match.duel(game, challenger, opponent, deals, seed, machine.usable_cores(), **options)
             )
     console.print(_table(module, duels, unit, per_game, rules.spec.seats))
+    for duel in duels:
+        console.print(_agreement(duel, per_game))
     console.print(f"{len(duels)} matches in {time.perf_counter() - start:.0f} s")
     return duels
 
@@ -103,7 +128,7 @@ def _table(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int
     found: list[dict[str, str]] = [columns(duel.stats) for duel in duels]
     others = "against" if seats == 2 else f"against\n{seats - 1} x"
     heads = (name.replace(" ", "\n") for name in found[0])
-    table = Table("bot", others, f"points/{unit}\n(95 %)", *heads, box=None, pad_edge=False)
+    table = Table("bot", others, f"points/{unit}\n(95 %)", "games\nwon %", *heads, box=None, pad_edge=False)
     for column in table.columns[2:]:
         column.justify, column.no_wrap = "right", True
     for duel, cells in zip(duels, found, strict=True):
@@ -111,8 +136,16 @@ def _table(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int
         colour = "green" if mean > margin else "red" if mean < -margin else "yellow"
         points = f"[{colour}]{mean:+.2f} ± {margin:.2f}[/]"
         names = Path(duel.challenger).name, Path(duel.opponent).name  # of a run, its folder
-        table.add_row(f"[bold]{names[0]}", names[1], points, *cells.values())
+        won = f"{100 * duel.won.mean():.1f} ± {100 * duel.win_margin:.1f}"
+        table.add_row(f"[bold]{names[0]}", names[1], points, won, *cells.values())
     return table
+
+
+def _agreement(duel: match.Duel, per_game: int) -> str:
+    """Whether the two halves, dealt from seeds of their own, and the seats tell the same."""
+    halves = " ".join(f"{mean / per_game:+.2f}" for mean in duel.seed_sets)
+    seats = " ".join(f"{mean / per_game:+.2f}" for mean in duel.by_seat)
+    return f"  {Path(duel.challenger).name} - {Path(duel.opponent).name}: seed sets {halves}; by seat {seats}"
 
 
 def _rank(bots: list[str], duels: list[match.Duel]) -> None:

@@ -1,18 +1,23 @@
 """`ludus train` and `ludus resume`: resolve the configuration, then train with a dashboard."""
 
 import dataclasses
+import json
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import tyro
+from rich.table import Table
 from tyro.conf import UseAppendAction, arg
 
 from ludus import games, switches
+from ludus.commands.runs import found
 from ludus.config import Config, resolve
 from ludus.core.errors import Usage
+from ludus.store.mirror import is_url, restore
 from ludus.store.run import CONFIG, is_run, read_config
 
+PROFILE = "profile.json"
 EXTRA: dict[str, Any] = {
     "set": (
         Annotated[
@@ -89,21 +94,40 @@ def run(args: list[str]) -> None:
     columns = None if ":" in config.game else getattr(games.find(config.game), "columns", None)
     with Dashboard(config, columns) as dashboard:
         folder = train(config, dashboard.show)
+    if config.profile:
+        dashboard.console.print(_profile(folder))
     dashboard.console.print(f"the run is in {folder}")
+
+
+def _profile(folder: Path) -> Table:
+    """Where the time went, as `Profile` wrote it."""
+    table = Table("process", "phase", "seconds", "count", "µs each", box=None, pad_edge=False)
+    for process, phase, seconds, count, each in json.loads((folder / PROFILE).read_text()):
+        table.add_row(process, phase, f"{seconds:.2f}", f"{count:,}", f"{each:,.1f}")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    return table
 
 
 def resume(args: list[str]) -> None:
     """Go on with a run as it was configured; flags change what may change."""
     if not args or args[0].startswith("-"):
         raise Usage("say which run goes on, as in `ludus resume runs/ofc-quick` or `ludus resume latest`")
-    folder = latest() if args[0] == "latest" else Path(args[0])
+    flags = args[1:]
+    if is_url(args[0]):
+        folder = Path("runs") / args[0].rstrip("/").rpartition("/")[2]
+        if not is_run(folder):
+            restore(args[0], folder)
+        flags = ["--mirror", args[0], *flags]
+    else:
+        folder = latest() if args[0] == "latest" else Path(args[0])
     game = read_config(folder).game
-    run([game, "--config", str(folder / CONFIG), "--run", str(folder), *args[1:]])
+    run([game, "--config", str(folder / CONFIG), "--run", str(folder), *flags])
 
 
 def latest(place: Path = Path("runs")) -> Path:
     """The run that was written to last."""
-    found = [folder for folder in place.iterdir() if is_run(folder)] if place.is_dir() else []
-    if not found:
+    runs = found(place)
+    if not runs:
         raise Usage(f"there is no run in {place}")
-    return max(found, key=lambda folder: max(file.stat().st_mtime for file in folder.iterdir()))
+    return max(runs, key=lambda folder: max(file.stat().st_mtime for file in folder.iterdir()))

@@ -167,6 +167,8 @@ class Saver:
             self.told("checkpoint failed", {"decisions": checkpoint.decisions, "reason": reason})
             return
         self.told("checkpoint", {"decisions": checkpoint.decisions})
+        if best is not None:
+            self.told("best", {"decisions": checkpoint.decisions, "measure": best})
 
     def _save_milestone(self, checkpoint: Checkpoint) -> None:
         every = self.schedule.milestone

@@ -14,6 +14,11 @@ from typing import Any
 
 import tomli_w
 
+try:
+    import fcntl
+except ImportError:  # Windows: two trainings of one run are not kept apart there
+    fcntl = None  # type: ignore[assignment]
+
 import ludus
 from ludus.config import Config, overlay
 from ludus.core.errors import Failure, Usage
@@ -21,6 +26,7 @@ from ludus.store import checkpoint
 from ludus.store.log import write_line
 
 CONFIG, METRICS, EVENTS, LOG = "config.toml", "metrics.jsonl", "events.jsonl", "log.txt"
+LOCK = ".lock"
 FIXED = {
     "game": "it was trained on another game",
     "switches": "it was trained under other rules",
@@ -35,6 +41,9 @@ class Run:
         self.folder, self.config = folder, config
         self.listeners: list[Callable[[str, dict[str, Any]], None]] = []
         """Told of every event; must return at once."""
+        self.readers: list[Callable[[dict[str, Any]], None]] = []
+        """Given all metrics; must return at once."""
+        self._lock = _locked(folder)
         self._metrics = (folder / METRICS).open("a", buffering=1)
         self._events = (folder / EVENTS).open("a", buffering=1)
 
@@ -45,16 +54,20 @@ class Run:
         if is_run(folder):
             refuse_misfit(read_config(folder), config, folder)
         folder.mkdir(parents=True, exist_ok=True)
-        values = dataclasses.asdict(config)
+        values = dataclasses.asdict(dataclasses.replace(config, notify=()))  # addresses are secrets
         libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}
         values["versions"] = {"ludus": ludus.__version__, **libraries}
+        run = cls(folder, config)
         replace_file(folder / CONFIG, tomli_w.dumps(values))
-        return cls(folder, config)
+        return run
 
     def metrics(self, values: dict[str, Any]) -> None:
         self._write(self._metrics, values)
+        for reader in self.readers:
+            reader(values)
 
     def event(self, what: str, **details: Any) -> None:
+        """May be called from any thread."""
         self._write(self._events, {"time": time.time(), "event": what, **details})
         said = " ".join(f"{name}={value}" for name, value in details.items())
         write_line(self.folder / LOG, "learner", f"{what} {said}".rstrip())
@@ -69,6 +82,7 @@ class Run:
         self._metrics = (self.folder / METRICS).open("a", buffering=1)
 
     def close(self) -> None:
+        self._lock.close()
         for file in (self._metrics, self._events):
             with contextlib.suppress(OSError):  # what could not be written when due can't be written now
                 file.close()
@@ -79,6 +93,30 @@ class Run:
             file.write(json.dumps(values) + "\n")
         except OSError as error:
             write_line(self.folder / LOG, "learner", f"a line was lost: {error.strerror}")
+
+
+def _locked(folder: Path) -> Any:
+    """Held as long as a process trains this run, and freed by the system however that ends."""
+    lock = (folder / LOCK).open("a")
+    if fcntl is not None:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Usage(
+                f"{folder} is being trained by another process: choose another folder with --run"
+            ) from None
+    return lock
+
+
+def is_running(folder: Path) -> bool:
+    if fcntl is None or not (folder / LOCK).exists():
+        return False
+    with (folder / LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 def folder_of(config: Config) -> Path:
@@ -133,14 +171,29 @@ def read_config(folder: Path) -> Config:
     return overlay(Config(), values, str(folder / CONFIG))
 
 
-def read_weights(folder: Path) -> dict[str, Any]:
-    """Of the newest checkpoint whose weights are whole."""
+def read_weights(folder: Path, at: str = "") -> dict[str, Any]:
+    """Of the newest checkpoint whose weights are whole; at: of `best`, or of a milestone by its decisions."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    for place in reversed(checkpoint.listed(folder)):
+    for file in _weight_files(folder, at):
         try:
-            return load_file(place / checkpoint.WEIGHTS)
+            return load_file(file)
         except (OSError, SafetensorError):
             continue
-    raise Failure(f"{folder} has no checkpoint with readable weights yet")
+    raise Failure(f"{folder} has no readable weights {'yet' if not at else f'of {at}'}")
+
+
+def _weight_files(folder: Path, at: str) -> list[Path]:
+    if not at:
+        return [place / checkpoint.WEIGHTS for place in reversed(checkpoint.listed(folder))]
+    if at == checkpoint.BEST:
+        return [folder / f"{checkpoint.BEST}.safetensors"]
+    stones = sorted((folder / checkpoint.MILESTONES).glob("*.safetensors"))
+    wanted = [stone for stone in stones if at.isdigit() and int(stone.stem) >= int(at)]
+    if not wanted:
+        known = ", ".join(str(int(stone.stem)) for stone in stones)
+        raise Usage(
+            f"{folder} has no weights of {at!r}: choose best or one of {known or 'no milestones yet'}"
+        )
+    return wanted[:1]

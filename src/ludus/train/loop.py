@@ -19,6 +19,7 @@ from ludus.core.spec import Spec
 from ludus.nets.net import Net, flat_size, flatten
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint, Saver
+from ludus.store.outlets import Outlets
 from ludus.store.run import LOG, Run
 from ludus.train.central import CentralPool
 from ludus.train.layout import Layout, Sizer, lay_out
@@ -26,6 +27,7 @@ from ludus.train.league import League, parse_mix
 from ludus.train.measure import measured_layout
 from ludus.train.meter import Meter
 from ludus.train.pool import LocalPool, Pool, ProcessPool, make_context
+from ludus.train.profile import Profile
 from ludus.train.stop import Stop
 from ludus.train.weights import Past
 from ludus.train.worker import Plan
@@ -40,7 +42,9 @@ def train(config: Config, screen: Screen) -> Path:
     refuse_nothing_to_learn(config, spec)
     layout = lay_out(config, spec)
     run = Run.open(config)
+    outlets = None
     try:
+        outlets = Outlets(run, config, new=not checkpoint.listed(run.folder))
         training = Training(config, spec, layout, run, screen)
         with Stop() as stop:
             training.run_to_end(stop)
@@ -49,6 +53,8 @@ def train(config: Config, screen: Screen) -> Path:
             run.event("failed", reason=str(error))
         raise
     finally:
+        if outlets:
+            outlets.close()
         run.close()
     return run.folder
 
@@ -63,10 +69,13 @@ class Training:
         net = Net(spec, config.net)
         self.learner = Learner(spec, net, config.ppo, layout.device)
         self.vector = np.zeros(flat_size(net), np.float32)
-        self.version, self.rolled_back, self.best = 0, False, -math.inf
+        self.version, self.rolled_back, self.best, self.replaced = 0, False, -math.inf, 0
         kept = checkpoint.newest(run.folder, lambda text: run.event("checkpoint skipped", reason=text))
         start = kept.decisions if kept else 0
-        self.meter = Meter(spec, start)
+        self.profile = Profile() if config.profile else None
+        self.meter = Meter(spec, start, self.profile)
+        if self.profile:
+            self.learner.phase = self.meter.phase
         if kept:
             self._load_learner(kept)
             self._refuse_finished()
@@ -106,6 +115,8 @@ class Training:
         finally:
             self.pool.close()
             self.saver.wait()
+            if self.profile:
+                self.profile.write(self.run.folder)
 
     def _update(self, stop: Stop) -> bool:
         """Blocks in, better weights out; False if it is time to go."""
@@ -142,8 +153,14 @@ class Training:
         self.pool.publish(self.vector, self.version, self.learner.taught)
 
     def _report(self, losses: dict[str, float]) -> None:
-        metrics = self.meter.read(losses, self.pool.health()) | self.league.metrics()
+        health = self.pool.health()
+        metrics = self.meter.read(losses, health) | self.league.metrics()
         metrics["layout"] = self.layout.why
+        if self.config.price_per_hour:
+            metrics |= self.meter.cost(self.config.price_per_hour)
+        if health["replaced"] > self.replaced:
+            self.run.event("worker replaced", count=health["replaced"], reason=health.get("reason", ""))
+            self.replaced = health["replaced"]
         self.run.metrics(metrics)
         self.screen(metrics)
         self._resize(metrics)

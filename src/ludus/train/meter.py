@@ -11,11 +11,13 @@ import psutil
 
 from ludus import games, machine
 from ludus.core.spec import Spec
+from ludus.train.profile import Profile
 
 
 class Meter:
-    def __init__(self, spec: Spec, start: int) -> None:
-        """start: decisions that were made before this process began"""
+    def __init__(self, spec: Spec, start: int, profile: Profile | None = None) -> None:
+        """start: decisions that were made before this process began. profile: is told of every phase"""
+        self.profile = profile
         self.spec, self.start = spec, start
         self.decisions, self.games, self._seconds_before = start, 0, 0.0
         self._begun = self._read_at = time.monotonic()
@@ -29,9 +31,12 @@ class Meter:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
+        start, began = time.perf_counter(), time.time()
         yield
-        self._phases[name] += time.perf_counter() - start
+        spent = time.perf_counter() - start
+        self._phases[name] += spent
+        if self.profile:
+            self.profile.add("learner", name, began, spent)
 
     def start_clock(self) -> None:
         """Only now: what was set up before is not training."""
@@ -54,6 +59,8 @@ class Meter:
         for delivery in deliveries:
             self.games += delivery.report.games
             self._since.add(delivery, version)
+            if self.profile:
+                self.profile.add_block(delivery.worker, delivery.report, delivery.block.decisions)
 
     def due(self, every_s: float) -> bool:
         return time.monotonic() - self._read_at >= every_s
@@ -78,6 +85,16 @@ class Meter:
         self._read_at, self._read_decisions, self._since = now, self.decisions, _Sums(self.spec)
         self._last = {name: value for name, value in metrics.items() if name.startswith("game/")}
         return metrics
+
+    def cost(self, price: float) -> dict[str, float]:
+        """price: of an hour"""
+        hours = self.seconds() / 3600
+        millions = max(self.decisions, 1) / 1e6
+        return {
+            "cost/hours": hours,
+            "cost/total": price * hours,
+            "cost/per_million": price * hours / millions,
+        }
 
     def measure(self, rated: dict[str, float]) -> float | None:
         """How good the policy is, as far as its own games tell; None if they don't."""

@@ -143,7 +143,7 @@ class ProcessPool:
         ]
         self._ready: list[Delivery] = []
         self._seats: dict[int, _Seat] = {}
-        self._started = False
+        self._started, self._reason = False, ""
         self.resize(plan.workers)
 
     def receive(self, give_up: Callable[[], bool] = never) -> list[Delivery]:
@@ -194,7 +194,7 @@ class ProcessPool:
 
     def health(self) -> dict[str, Any]:
         pids = [seat.process.pid for seat in self._seats.values()]
-        return {"workers": self.workers, "replaced": self.replaced, "pids": pids}
+        return {"workers": self.workers, "replaced": self.replaced, "pids": pids, "reason": self._reason}
 
     def close(self) -> None:
         for seat in self._seats.values():
@@ -282,6 +282,7 @@ class ProcessPool:
             last = words.splitlines()[-1] if words else "it said nothing"
             raise Failure(f"worker {index} {why} {deaths} times: {last}") from RuntimeError(words)
         self.replaced += 1
+        self._reason = f"worker {index} {why}"
         seat = self._hire(index)
         seat.deaths, seat.last_words = deaths, words
         self._seats[index] = seat

@@ -41,6 +41,7 @@ class Report:
     stats: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """Sums over finished games and over the seats of the learning policy, as `seats` counts them."""
     seats: int = 0
+    begun: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
     seated: dict[str, int] = field(default_factory=dict)
     """Seats of started games by who sat there."""
@@ -80,6 +81,7 @@ class Worker:
         self.memory = Memory(plan.net, plan.rows, self.spec.seats) if plan.net.memory else None
         self.teacher = bot_player(plan.teacher, plan, self.table, index) if plan.teacher else None
         self.taught = True
+        self.idle_since = time.perf_counter()
         self.seating = Seating(plan, self.table, index, past)
         self.turn = self.seating.start(self.table.reset(seeds.derive(plan.seed, "worker", index, "table")))
 
@@ -90,9 +92,9 @@ class Worker:
 
     def fill(self, block: Block) -> Report:
         """T decisions of the learning policy in each of N games."""
-        report = Report(stats=np.zeros(len(self.spec.stats)))
+        report = Report(stats=np.zeros(len(self.spec.stats)), begun=time.time())
         clock = time.perf_counter
-        inference = stepping = 0.0
+        inference = teaching = stepping = 0.0
         begun = clock()
         for t in range(block.steps):
             turn, start = self.turn, clock()
@@ -100,13 +102,15 @@ class Worker:
             actions, logp, memory = self.policy.act(turn.obs, turn.legal, self.rng, self.temperature, memory)
             if self.memory:
                 self.memory.put(self.every, turn.seat, memory)
+            inference += clock() - start
             block["seat"][t] = turn.seat
             if self.teacher is not None and self.taught:
+                start = clock()
                 block["teacher"][t] = self.teacher.choose(self.every, turn)
+                teaching += clock() - start
             if self.records:  # a policy on a device keeps these columns there
                 block["obs"][t], block["legal"][t] = turn.obs, turn.legal
                 block["action"][t], block["logp"][t] = actions, logp
-            inference += clock() - start
             start = clock()
             self.turn = self.seating.step(actions, report)
             self.beat += 1
@@ -119,8 +123,11 @@ class Worker:
         report.seconds = {
             "inference": inference,
             "stepping": stepping,
-            "other": clock() - begun - inference - stepping,
+            "teaching": teaching,
+            "writing": clock() - begun - inference - stepping - teaching,
         }
+        report.seconds["waiting"] = begun - self.idle_since
+        self.idle_since = clock()
         return report
 
     def snapshot(self) -> dict[str, Any]:

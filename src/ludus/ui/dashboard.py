@@ -83,7 +83,10 @@ class Dashboard:
         groups.add_row(
             _column("game", self._game(metrics)),
             _column("learning", _numbers(metrics, ("losses/", "policy/", "value/"))),
-            _column("time, s", _numbers(metrics, ("time/", "workers/inference", "workers/stepping"))),
+            _column(
+                "time, s",
+                _numbers(metrics, ("time/", "workers/inference", "workers/stepping", "workers/teaching")),
+            ),
             _column("machine", self._machine(metrics)),
             _column("share of seats", _numbers(metrics, ("seated/",))),
             _column("rating", _numbers(metrics, ("rating/",))),

@@ -5,8 +5,9 @@ A decision's advantage continues at the same seat's next decision in that game.
 
 import copy
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
@@ -75,6 +76,9 @@ def stretches(seat, length, at, out):
     return count
 
 
+Phase = Callable[[str], AbstractContextManager[None]]
+
+
 class Learner:
     """Owns the network and its optimiser; turns blocks into updates."""
 
@@ -85,6 +89,8 @@ class Learner:
         self.optimiser = torch.optim.Adam(
             net.parameters(), lr=rate, eps=1e-5, fused=True, capturable=self.on_gpu
         )
+        self.phase: Phase = lambda name: nullcontext()
+        """Told of what learning consists of, for a profile."""
         self.progress = 0.0
         self.rate_scale = 1.0  # smaller after a training was rolled back
         self._seen_values = 0
@@ -105,19 +111,23 @@ class Learner:
 
     def learn(self, blocks: list[Block], behind: bool) -> dict[str, float]:
         """One update from finished blocks. behind: an older policy than ours played them."""
-        data = self._gather(blocks)
-        if self.net.as_float:
-            self._track_observations(data["obs"])
-        value, logp = self._look(data, behind)
+        with self.phase("gathering"):
+            data = self._gather(blocks)
+        with self.phase("looking"):
+            if self.net.as_float:
+                self._track_observations(data["obs"])
+            value, logp = self._look(data, behind)
         rho = torch.exp(logp - data["logp"]) if behind else torch.ones_like(value)
-        adv, known = self._advantages(blocks, value, rho)
+        with self.phase("advantages"):
+            adv, known = self._advantages(blocks, value, rho)
         target = adv + value
         self._track_values(target[known])
         explained = 1 - (target - value)[known].var() / target[known].var().clamp_min(1e-8)
         data["adv"].copy_((adv - adv[known].mean()) / (adv[known].std() + 1e-8))
         data["target"].copy_(target)
         data["known"].copy_(known)
-        metrics = self._epochs(data, self._stretches(blocks) if self.net.cell else None)
+        with self.phase("optimising"):
+            metrics = self._epochs(data, self._stretches(blocks) if self.net.cell else None)
         metrics["value/explained"] = float(explained)
         metrics["policy/lag_ratio"] = float((rho - 1).abs().mean())
         return metrics

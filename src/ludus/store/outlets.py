@@ -1,0 +1,117 @@
+"""Outlets: where a run is heard of beside its folder: notifications, the mirror, TensorBoard.
+
+All of them work in threads of their own and swallow their own troubles: training never waits for them.
+"""
+
+import os
+import time
+from typing import Any
+
+from ludus.config import Config
+from ludus.core.errors import Usage
+from ludus.store.run import Run
+
+SAID = {
+    "start": ("started", "info"),
+    "resume": ("goes on", "info"),
+    "best": ("has a new best", "success"),
+    "rolled back": ("was rolled back", "warning"),
+    "checkpoint failed": ("could not save", "failure"),
+    "worker replaced": ("replaced a worker", "warning"),
+    "failed": ("failed", "failure"),
+    "stopped": ("was stopped", "warning"),
+    "end": ("is done", "success"),
+}
+"""Events that people are told of: in which words, and how grave."""
+WAIT_S = 5.0
+"""How long an outlet may take to end."""
+
+
+class Outlets:
+    """Listens to a run until closed."""
+
+    def __init__(self, run: Run, config: Config, new: bool) -> None:
+        """new: whether the run begins now"""
+        self.run, self.config = run, config
+        self._notifier, self._mirror, self._board = _notifier(run, config), _mirror(run, config, new), None
+        if config.tensorboard:
+            self._board = _board(run)
+        self._last: dict[str, Any] = {}
+        self._told_at, self._told_decisions = time.monotonic(), 0
+        run.listeners.append(self._hear)
+        run.readers.append(self._read)
+
+    def close(self) -> None:
+        if self._board:
+            self._board.close()
+        if self._notifier:
+            self._notifier.close(WAIT_S)
+        if self._mirror and not self._mirror.close(WAIT_S):
+            self.run.event("mirror incomplete", reason=f"not all was copied to {self._mirror.url}")
+
+    def _hear(self, what: str, details: dict[str, Any]) -> None:
+        if self._mirror and what in ("checkpoint", "end"):
+            self._mirror.poke()
+        if self._notifier and what in SAID:
+            words, kind = SAID[what]
+            told = ", ".join(f"{name} {value}" for name, value in details.items())
+            self._notifier.say(f"{self.run.folder.name} {words}", f"{told}\n{self._progress()}".strip(), kind)
+
+    def _read(self, metrics: dict[str, Any]) -> None:
+        self._last = metrics
+        if self._board:
+            for name, value in metrics.items():
+                if isinstance(value, int | float):
+                    self._board.add_scalar(name, value, metrics["decisions"])
+        if self._notifier and self._due(metrics["decisions"]):
+            self._told_at, self._told_decisions = time.monotonic(), metrics["decisions"]
+            self._notifier.say(f"{self.run.folder.name} trains", self._progress())
+
+    def _due(self, decisions: int) -> bool:
+        minutes, count = self.config.notify_minutes, self.config.notify_decisions
+        by_time = minutes and time.monotonic() - self._told_at >= 60 * minutes
+        return bool(by_time or (count and decisions - self._told_decisions >= count))
+
+    def _progress(self) -> str:
+        """The figures that people want to see on their phone."""
+        if not self._last:
+            return ""
+        figures = [f"{self._last['decisions']:,} of {self.config.decisions:,} decisions"]
+        figures.append(f"{self._last['speed/now']:,.0f}/s")
+        figures += [
+            f"{name.partition('/')[2]} {value:.3g}"
+            for name, value in self._last.items()
+            if name.startswith("game/")
+        ]
+        return ", ".join(figures)
+
+
+def _notifier(run: Run, config: Config) -> Any:
+    from ludus.store.notify import Notifier, addresses
+
+    found = addresses(config.notify, os.environ)
+    on_error = lambda text: run.event("not notified", reason=text)  # noqa: E731
+    return Notifier(found, on_error=on_error) if found else None
+
+
+def _mirror(run: Run, config: Config, new: bool) -> Any:
+    from ludus.store import mirror
+
+    url = mirror.address(config.mirror, os.environ)
+    if url is None:
+        return None
+    if not config.mirror:  # a bucket that all runs share
+        url = f"{url.rstrip('/')}/{run.folder.name}"
+    if new and mirror.holds_run(url):
+        raise Usage(
+            f"{url} holds a run already: choose another --mirror, or go on with it by `ludus resume {url}`"
+        )
+    return mirror.Mirror(url, run.folder, on_event=lambda text: run.event("mirror", reason=text))
+
+
+def _board(run: Run) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise Usage("--tensorboard needs tensorboard: pip install tensorboard") from None
+    return SummaryWriter(str(run.folder / "tensorboard"))

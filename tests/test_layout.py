@@ -1,0 +1,103 @@
+"""How a machine is used: workers that come and go, and inference where it is faster."""
+
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from ludus.algos.ppo.learner import Learner
+from ludus.config import overlay, resolve
+from ludus.core.errors import Usage
+from ludus.nets.net import Net, flat_size, flatten
+from ludus.train.layout import Sizer, lay_out
+from ludus.train.loop import make_pool, spec_of
+from ludus.train.measure import measured_layout
+from trainings import wait_until, workers_of
+
+QUIET = {"memory": 0.3, "others": 0.0, "idle": 0.0, "waiting": 0.3}
+
+
+@pytest.fixture
+def pieces():
+    """Everything a pool is made of, for tic-tac-toe with some changes."""
+
+    def make(**changes):
+        config = overlay(resolve("tictactoe", "test"), changes, "test")
+        spec = spec_of(config)
+        net = Net(spec, config.net)
+        vector = np.zeros(flat_size(net), np.float32)
+        flatten(net, vector)
+        return config, spec, net, vector
+
+    return make
+
+
+def test_workers_leave_and_come_while_training_goes_on(pieces):
+    config, spec, net, vector = pieces(workers="2")
+    pool = make_pool(config, net, lay_out(config, spec), vector)
+    try:
+        sizes = []
+        for wanted in (2, 1, 1, 3, 3, 3):
+            pool.resize(wanted)
+            deliveries = pool.receive()
+            sizes.append(len(deliveries))
+            pool.release(deliveries)
+        assert sizes[0] == 2 and 1 in sizes[1:3] and sizes[-1] == 3
+        assert wait_until(lambda: len(workers_of(psutil.Process())) == 3, 5)
+    finally:
+        pool.close()
+    assert workers_of(psutil.Process()) == []
+
+
+def test_nothing_changes_for_a_moment_only():
+    sizer = Sizer(4, cores=4)
+    for _ in range(Sizer.LASTS - 1):
+        assert sizer.advise(**QUIET | {"memory": 0.95}) == (4, "")
+    assert sizer.advise(**QUIET) == (4, "")
+    assert sizer.advise(**QUIET | {"memory": 0.95}) == (4, "")
+
+
+@pytest.mark.parametrize(
+    ("seen", "workers", "word"),
+    [
+        ({"memory": 0.85}, 3, "memory"),
+        ({"others": 1.5}, 3, "other programs"),
+        ({"idle": 2.0, "waiting": 0.9}, 5, "idle"),
+        ({"idle": 2.0, "waiting": 0.1}, 4, ""),  # the learner is what holds it up
+        ({"idle": 2.0, "waiting": 0.9, "memory": 0.75}, 4, ""),
+    ],
+)
+def test_what_lasts_changes_the_number_of_workers(seen, workers, word):
+    sizer = Sizer(4, cores=4)
+    for _ in range(Sizer.LASTS):
+        count, why = sizer.advise(**QUIET | seen)
+    assert count == workers and word in why
+
+
+def test_there_is_always_a_worker_left():
+    sizer = Sizer(1, cores=1)
+    assert all(sizer.advise(**QUIET | {"memory": 0.99}) == (1, "") for _ in range(10))
+
+
+def test_more_workers_than_cores_are_told(pieces):
+    config, spec, _, _ = pieces(workers="64")
+    assert "64 workers are more than" in lay_out(config, spec).why
+
+
+def test_a_gpu_that_is_not_there_is_refused(pieces):
+    config, spec, _, _ = pieces(device="cuda")
+    with pytest.raises(Usage, match="no GPU"):
+        lay_out(config, spec)
+
+
+def test_inference_is_measured_both_ways_and_the_learner_is_left_as_it_was(pieces, monkeypatch):
+    monkeypatch.setattr("ludus.train.measure.SECONDS", 0.2)
+    config, spec, net, vector = pieces(inference="central", workers="2")
+    learner = Learner(spec, net, config.ppo)
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    central, begun = lay_out(config, spec), time.monotonic()
+    layout = measured_layout(config, central, learner, lambda one: make_pool(config, net, one, vector))
+    assert "measured decisions/s: central" in layout.why and "local" in layout.why
+    assert all((before[name] == tensor).all() for name, tensor in net.state_dict().items())
+    assert time.monotonic() - begun < 30 and workers_of(psutil.Process()) == []
