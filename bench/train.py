@@ -5,6 +5,7 @@ differ; those that aren't installed are left out of the ratios, and that is said
 """
 
 import argparse
+import dataclasses
 import os
 import shutil
 import sys
@@ -94,15 +95,16 @@ def ppo_rivals(python: str) -> None:
 
 def pool_steps(seconds: float = 8.0) -> None:
     """Through the pool: a linear policy chooses, blocks are filled and delivered, nothing is learned."""
-    config: Config = overlay(
-        resolve("masked_env:Masked"), {**WORK, "rows": 64, "net": {"hidden": ()}}, "bench"
-    )
+    changes = {**WORK, "rows": 64, "net": {"hidden": ()}, "min_batch": 1}
+    config: Config = overlay(resolve("masked_env:Masked"), changes, "bench")
     spec = spec_of(config)
     net = Net(spec, config.net)
     vector = np.zeros(flat_size(net), np.float32)
     flatten(net, vector)
-    pool = make_pool(config, net, lay_out(config, spec), vector)
-    pool.release(pool.receive())
+    layout = dataclasses.replace(lay_out(config, spec), overlap=True)  # nobody learns, so nobody waits
+    pool = make_pool(config, net, layout, vector)
+    for _ in range(4):
+        pool.release(pool.receive())
     start, steps = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
         deliveries = pool.receive()

@@ -338,14 +338,38 @@ def test_a_stretch_unrolls_to_what_was_played_step_by_step():
     torch.manual_seed(0)
     net = Net(BANDIT, NetConfig(hidden=(8,), memory=6))
     obs = torch.randint(0, 3, (2 * STRETCH, 3), dtype=torch.uint8)
-    legal, fresh = torch.ones(2 * STRETCH, 4, dtype=torch.bool), torch.zeros(2, STRETCH, dtype=torch.bool)
+    fresh = torch.zeros(2, STRETCH, dtype=torch.bool)
     fresh[:, 0] = fresh[1, 5] = True  # a new game begins within the second
-    unrolled, _ = net.unroll(obs, legal, torch.randn(2, 12), fresh)
+    unrolled, _ = net.unroll(obs, torch.randn(2, 12), fresh)
     for run in range(2):
         memory = torch.zeros(1, 12)
         for place in range(STRETCH):
             at = slice(run * STRETCH + place, run * STRETCH + place + 1)
             memory = torch.zeros(1, 12) if fresh[run, place] else memory
-            logits, _ = net(obs[at], legal[at], memory)
+            logits, _ = net.raw(obs[at], memory)
             torch.testing.assert_close(logits, unrolled[at])
             memory = net.remember(net.policy_body(net.prepare(obs[at])), memory)
+
+
+@pytest.mark.parametrize("teacher", ["", "greedy"])
+def test_compiled_slopes_are_those_of_autograd(teacher):
+    learner = make_learner(teacher=teacher, teacher_until=2.0, entropy=0.3, value=0.7)
+    rng, size = np.random.default_rng(3), 200
+    legal = torch.from_numpy(rng.random((size, 4)) < 0.6)
+    legal[:, 1] = True
+    action = torch.from_numpy(np.array([rng.choice(np.flatnonzero(row)) for row in legal.numpy()], np.int32))
+    mini = {
+        "legal": legal, "action": action, "teacher": torch.ones(size, dtype=torch.int32),
+        "logp": torch.from_numpy(rng.normal(-1.2, 0.4, size).astype(np.float32)),
+        "adv": torch.from_numpy(rng.normal(0, 1, size).astype(np.float32)),
+        "target": torch.from_numpy(rng.normal(0, 3, size).astype(np.float32)),
+        "share": torch.from_numpy(rng.random(size).astype(np.float32) / size),
+    }  # fmt: skip
+    learner.net.policy.weight.data.normal_(0, 1)
+    obs = torch.from_numpy(rng.integers(0, 3, (size, 3)).astype(np.uint8))
+    told, grads = learner._slopes(mini, *learner.net.raw(obs))
+    quick_told, quick_grads = learner._compiled_slopes(mini, *learner.net.raw(obs))
+    torch.testing.assert_close(quick_told[:5], told[:5], rtol=1e-4, atol=1e-5)
+    assert told[4] > 0  # some were clipped
+    for quick, slow in zip(quick_grads, grads, strict=True):
+        torch.testing.assert_close(quick, slow, rtol=1e-3, atol=1e-5)

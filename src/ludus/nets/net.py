@@ -67,11 +67,16 @@ class Net(nn.Module):
 
     def forward(self, obs: Tensor, legal: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Logits [B, A] with illegal ones out of reach, and value [B] in points. memory: [B, 2 * width]"""
+        logits, value = self.raw(obs, memory)
+        return self.masked(logits, legal), value
+
+    def raw(self, obs: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """As `forward`, before masking."""
         x = self.prepare(obs)
         body = self.policy_body(x)
         if memory is not None:
             body = self.remember(body, memory).chunk(2, 1)[0]
-        return self.masked(self.policy(body), legal), self.value_of(x, body)
+        return self.policy(body), self.value_of(x, body)
 
     def masked(self, logits: Tensor, legal: Tensor) -> Tensor:
         return logits.masked_fill(~legal, ILLEGAL) if legal.shape[1] else logits
@@ -81,8 +86,8 @@ class Net(nn.Module):
         assert self.cell is not None
         return torch.cat(self.cell(body, memory.chunk(2, 1)), 1)
 
-    def unroll(self, obs: Tensor, legal: Tensor, memory: Tensor, fresh: Tensor) -> tuple[Tensor, Tensor]:
-        """As `forward`, for stretches of a seat's decisions in a row: the memory is learned through them.
+    def unroll(self, obs: Tensor, memory: Tensor, fresh: Tensor) -> tuple[Tensor, Tensor]:
+        """As `raw`, for stretches of a seat's decisions in a row: the memory is learned through them.
 
         obs: [C * L, ...], stretch by stretch; memory: [C, 2 * width] at their starts; fresh: [C, L]
         """
@@ -93,7 +98,7 @@ class Net(nn.Module):
             memory = self.remember(body[:, place], memory * ~fresh[:, place, None])
             seen.append(memory.chunk(2, 1)[0])
         flat = torch.stack(seen, 1).flatten(0, 1)
-        return self.masked(self.policy(flat), legal), self.value_of(obs, flat)
+        return self.policy(flat), self.value_of(obs, flat)
 
     def value_of(self, x: Tensor, body: Tensor) -> Tensor:
         """[B]; x: prepared observations, body: what the policy's layers made of them."""

@@ -90,22 +90,24 @@ class PlainPolicy:
 def sample(logits, legal, uniform, sharpness, actions, logp):
     """Draw from the softmax over legal actions. logits: [N, A]; uniform: [N] in [0, 1)"""
     n, count = logits.shape
-    weight = np.empty(count, np.float32)
+    open_actions, weight = np.empty(count, np.int32), np.empty(count, np.float32)
     for i in range(n):
-        top = np.float32(-1e30)
+        top, choices = np.float32(-1e30), 0
         for a in range(count):
-            if legal[i, a] and logits[i, a] > top:
-                top = logits[i, a]
+            if legal[i, a]:
+                open_actions[choices] = a
+                choices += 1
+                top = max(top, logits[i, a])
         total = np.float32(0)
-        for a in range(count):
-            weight[a] = np.exp((logits[i, a] - top) * sharpness) if legal[i, a] else np.float32(0)
-            total += weight[a]
+        for k in range(choices):
+            weight[k] = np.exp((logits[i, open_actions[k]] - top) * sharpness)
+            total += weight[k]
         target, reached, chosen = uniform[i] * total, np.float32(0), -1
-        for a in range(count):
-            if weight[a] > 0:
-                reached += weight[a]
-                chosen = a
+        for k in range(choices):
+            if weight[k] > 0:
+                reached += weight[k]
+                chosen = k
                 if reached > target:
                     break
-        actions[i] = chosen
+        actions[i] = open_actions[chosen]
         logp[i] = np.log(weight[chosen] / total)

@@ -5,7 +5,7 @@ A decision's advantage continues at the same seat's next decision in that game.
 
 import copy
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ludus.algos.ppo import STRETCH, Config
+from ludus.algos.ppo.slopes import slopes
 from ludus.core.block import Block
 from ludus.core.jit import njit
 from ludus.core.spec import Spec
@@ -76,6 +77,20 @@ def stretches(seat, length, at, out):
     return count
 
 
+def joined(parameters: list[torch.nn.Parameter]) -> torch.nn.Parameter:
+    """All parameters as one long vector with a gradient, of which they become views.
+
+    Its norm and its step of Adam are one operation each, not one for every layer.
+    """
+    flat = torch.nn.Parameter(torch.cat([parameter.detach().reshape(-1) for parameter in parameters]))
+    flat.grad = torch.zeros_like(flat)
+    at = 0
+    for parameter in parameters:
+        parameter.data = flat.data[at : at + parameter.numel()].view_as(parameter)
+        at += parameter.numel()
+    return flat
+
+
 Phase = Callable[[str], AbstractContextManager[None]]
 
 
@@ -86,9 +101,9 @@ class Learner:
         self.spec, self.net, self.config, self.device = spec, net.to(device), config, torch.device(device)
         self.on_gpu = self.device.type == "cuda"
         rate = torch.tensor(config.learning_rate, device=device) if self.on_gpu else config.learning_rate
-        self.optimiser = torch.optim.Adam(
-            net.parameters(), lr=rate, eps=1e-5, fused=True, capturable=self.on_gpu
-        )
+        self._parameters = list(self.net.parameters())
+        self._flat = joined(self._parameters)
+        self.optimiser = torch.optim.Adam([self._flat], lr=rate, eps=1e-5, fused=True, capturable=self.on_gpu)
         self.phase: Phase = lambda name: nullcontext()
         """Told of what learning consists of, for a profile."""
         self.progress = 0.0
@@ -225,17 +240,29 @@ class Learner:
 
     def _update(self, data: dict[str, Tensor], pick: Tensor) -> Tensor:
         """One step of the optimiser; policy, value, entropy, kl, clipped and gradient norm."""
-        config, net = self.config, self.net
-        at = pick.clamp_min(0)
+        net, at = self.net, pick.clamp_min(0)
         mini = {name: column.index_select(0, at) for name, column in data.items()}
         if net.cell:
             mini["known"] = mini["known"] * (pick >= 0)
             starts, fresh = mini["memory"][::STRETCH], mini["fresh"].reshape(-1, STRETCH)
-            logits, value = net.unroll(mini["obs"], mini["legal"], starts, fresh)
+            logits, value = net.unroll(mini["obs"], starts, fresh)
         else:
-            logits, value = net(mini["obs"], mini["legal"])
+            logits, value = net.raw(mini["obs"])
+        mini["share"] = mini["known"] / mini["known"].sum().clamp_min(1)
+        compiled = not self.on_gpu and net.log_std is None
+        told, grads = (self._compiled_slopes if compiled else self._slopes)(mini, logits, value)
+        torch.cat([grad.reshape(-1) for grad in grads], out=self._flat.grad)
+        told[5] = torch.nn.utils.clip_grad_norm_([self._flat], self.config.max_grad_norm)
+        self.optimiser.step()
+        return told
+
+    def _slopes(
+        self, mini: dict[str, Tensor], logits: Tensor, value: Tensor
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        """What an update reports, and the gradient of every parameter."""
+        config, net, share = self.config, self.net, mini["share"]
+        logits = net.masked(logits, mini["legal"])
         logp, entropy = log_prob(net, logits, mini["action"])
-        share = mini["known"] / mini["known"].sum().clamp_min(1)
         log_ratio = logp - mini["logp"]
         ratio = log_ratio.exp()
         clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
@@ -245,14 +272,29 @@ class Learner:
         loss = policy_loss + config.value * value_loss - self._entropy_weight * mean_entropy
         if config.teacher:  # imitate first, then improve on it: from scratch, good boards are never met
             loss = loss - self._teacher_weight * (log_prob(net, logits, mini["teacher"])[0] * share).sum()
-        self.optimiser.zero_grad()
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(net.parameters(), config.max_grad_norm, foreach=True)
-        self.optimiser.step()
+        grads = torch.autograd.grad(loss, self._parameters)
         with torch.no_grad():
             kl = ((ratio - 1 - log_ratio) * share).sum()  # low-variance estimate (Schulman 2020)
             outside = (((ratio - 1).abs() > config.clip).float() * share).sum()
-            return torch.stack([policy_loss, value_loss, mean_entropy, kl, outside, norm])
+            return torch.stack([policy_loss, value_loss, mean_entropy, kl, outside, outside]), grads
+
+    def _compiled_slopes(
+        self, mini: dict[str, Tensor], logits: Tensor, value: Tensor
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        """The same on a CPU, without autograd for what comes after the network."""
+        config, share = self.config, mini["share"]
+        out, told = np.empty(logits.shape, np.float32), np.zeros(6)
+        teacher = mini["teacher"].numpy() if config.teacher else np.zeros(0, np.int32)
+        slopes(
+            logits.detach().numpy(), mini["legal"].numpy(), mini["action"].numpy(), mini["logp"].numpy(),
+            mini["adv"].numpy(), share.numpy(), np.float32(config.clip), np.float32(self._entropy_weight),
+            teacher, np.float32(self._teacher_weight), out, told,
+        )  # fmt: skip
+        error = (value.detach() - mini["target"]) / self.net.value_std
+        told[1] = float((error.square() * share).sum()) / 2
+        ends = [torch.from_numpy(out), config.value * error * share / self.net.value_std]
+        grads = torch.autograd.grad([logits, value], self._parameters, ends)
+        return torch.from_numpy(told).float(), grads
 
     def _decayed(self, end: float) -> float:
         return 1 - (1 - end) * self.progress
