@@ -5,11 +5,11 @@ differ; those that aren't installed are left out of the ratios, and that is said
 """
 
 import argparse
-import dataclasses
 import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +19,14 @@ import numpy as np
 
 import rivals
 from ludus import machine, match
-from ludus.config import Config, overlay, resolve
-from ludus.nets.net import Net, flat_size, flatten
+from ludus.config import overlay, resolve
+from ludus.core import seeds
+from ludus.core.dice import legal_choice
 from ludus.store import checkpoint
 from ludus.store.run import METRICS, read_lines
-from ludus.train.layout import lay_out
-from ludus.train.loop import make_pool, spec_of, train
+from ludus.train.loop import spec_of, train
+from ludus.train.pool import make_context
+from ludus.train.remote_table import RemoteTable
 
 FOLDER = Path(tempfile.gettempdir()) / f"ludus-bench-{os.getpid()}"
 WORK = {
@@ -37,7 +39,7 @@ WORK = {
 }  # fmt: skip
 """What the rivals do, in our words."""
 FAST = {
-    "rows": 32, "steps": 30, "seconds": 40.0, "log_s": 0.0, "workers": "2",
+    "rows": 32, "steps": 30, "seconds": 20.0, "log_s": 0.0, "workers": "2",
     "checkpoints": {"every_s": 0.5, "keep": 1000, "milestone": 0},
     "ppo": {"minibatch": 480, "learning_rate": 2e-3, "teacher_until": 1.0, "entropy": 0.0},
 }  # fmt: skip
@@ -93,25 +95,31 @@ def ppo_rivals(python: str) -> None:
     figure("ppo.vs_best", ours / max(speed.values()), f"x ({max(speed, key=lambda name: speed[name])})")
 
 
-def pool_steps(seconds: float = 8.0) -> None:
-    """Through the pool: a linear policy chooses, blocks are filled and delivered, nothing is learned."""
-    changes = {**WORK, "rows": 64, "net": {"hidden": ()}, "min_batch": 1}
-    config: Config = overlay(resolve("masked_env:Masked"), changes, "bench")
-    spec = spec_of(config)
-    net = Net(spec, config.net)
-    vector = np.zeros(flat_size(net), np.float32)
-    flatten(net, vector)
-    layout = dataclasses.replace(lay_out(config, spec), overlap=True)  # nobody learns, so nobody waits
-    pool = make_pool(config, net, layout, vector)
-    for _ in range(4):
-        pool.release(pool.receive())
-    start, steps = time.perf_counter(), 0
-    while time.perf_counter() - start < seconds:
-        deliveries = pool.receive()
-        steps += sum(delivery.block.decisions for delivery in deliveries)
-        pool.release(deliveries)
-    figure("pool.steps", steps / (time.perf_counter() - start), "steps/s")
-    pool.close()
+def pool_steps(rows: int = 256, seconds: float = 8.0) -> None:
+    """Through the tables of a central pool: two processes step, we choose any legal action."""
+    spec = spec_of(resolve("masked_env:Masked"))
+    tables = [RemoteTable(make_context(), "masked_env:Masked", rows, spec, {}) for _ in range(2)]
+    steps, stop = [0, 0], threading.Event()
+
+    def play(number: int) -> None:
+        table, streams, actions = tables[number], seeds.rows(number, rows), np.zeros(rows, np.int32)
+        turn = table.reset(number)
+        while not stop.is_set():
+            legal_choice(turn.legal, streams, actions)
+            turn = table.step(actions)
+            steps[number] += rows
+
+    threads = [threading.Thread(target=play, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(3)
+    before, start = sum(steps), time.perf_counter()
+    time.sleep(seconds)
+    figure("pool.steps", (sum(steps) - before) / (time.perf_counter() - start), "steps/s")
+    stop.set()
+    for thread, table in zip(threads, tables, strict=True):
+        thread.join()
+        table.close()
 
 
 def ofc_time(target: float = 5.0) -> float:
