@@ -124,7 +124,10 @@ def test_check_names_what_a_users_game_breaks(ludus, tmp_path):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["games", "no_such_game"], "unknown game 'no_such_game': choose from blokus, ofc, tictactoe"),
+        (
+            ["games", "no_such_game"],
+            "unknown game 'no_such_game': choose from blokus, connect4, ofc, tictactoe",
+        ),
         (["bench", "no_such_game"], "unknown game 'no_such_game'"),
         (["play", "no_such_game"], "unknown game 'no_such_game'"),
         (["eval", "no_such_game"], "unknown game 'no_such_game'"),
