@@ -1,0 +1,255 @@
+"""Tree search over any Rules: many games in lock-step, and one evaluation for all of them at a time.
+
+`Search` holds the trees (`tree.py`) and plays the rules; an `Evaluator` says what leaves are worth
+(`evaluators.py`). It knows no network and no training. docs/search.md tells how it searches.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ludus.core.dice import next64
+from ludus.core.rules import Rules, States, Streams
+from ludus.search.evaluators import Evaluator, Utility, own_evaluator, win_share
+from ludus.search.tree import (
+    TINY,
+    Root,
+    child_of,
+    descend,
+    grow,
+    keep_subtree,
+    list_marks,
+    make_tree,
+    read_roots,
+    step_down,
+    value_logit,
+)
+
+DIRICHLET = 10.0
+"""Concentration of noise, shared by the legal actions: 0.3 each for the 35 of chess (Silver et al. 2017)."""
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    simulations: int = 200
+    """Leaves that are added for each move."""
+    root: Literal["puct", "gumbel"] = "puct"
+    """How the root shares out its simulations; Gumbel is the better one with few."""
+    noise: float = 0.0
+    """At the root: the share of Dirichlet noise in the priors (0.25), or the scale of Gumbel noise (1)."""
+    considered: int = 16
+    """Actions that a Gumbel root compares."""
+    exploration: float = 1.5
+    """Weight of the priors beside the values (PUCT)."""
+    first_play: float = 0.2
+    """How much worse than its parent an action is taken to be until it was tried."""
+    width: int = 256
+    """Actions kept at a node: those with the best priors."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a search found, by row; of `actions`, `visits` and `policy` the first counts[i] mean something."""
+
+    best: np.ndarray  # int32 [N]; -1 where the game is over
+    value: np.ndarray  # float32 [N, S]: the mean of all simulations
+    counts: np.ndarray  # int32 [N]
+    actions: np.ndarray  # int32 [N, R], in order
+    visits: np.ndarray  # int32 [N, R]
+    policy: np.ndarray  # float32 [N, R]: shares of visits, or the improved policy of a Gumbel root
+
+
+def halving(considered: int, simulations: int) -> list[int]:
+    """Sequential halving: how often the action that comes next was tried before, for every simulation.
+
+    All are tried equally often, then the better half of them, and so on, with equal shares of simulations.
+    """
+    phases, left, tried = max(1, int(np.ceil(np.log2(considered)))), considered, 0
+    wanted: list[int] = []
+    while len(wanted) < simulations:
+        rounds = max(1, simulations // (phases * left))
+        wanted += [tried + again for again in range(rounds) for _ in range(left)]
+        left, tried = max(min(2, considered), left // 2), tried + rounds
+    return wanted[:simulations]
+
+
+class Search:
+    """The trees of up to `games` games. `start`, then `run` and `follow` for every move."""
+
+    def __init__(
+        self, rules: Rules, games: int, config: SearchConfig, evaluate: Evaluator | None = None,
+        utility: Utility = win_share,
+    ) -> None:  # fmt: skip
+        self.rules, self.config, self.utility = rules, config, utility
+        self.evaluate = evaluate or own_evaluator(rules, utility)
+        spec, nodes = rules.spec, 2 * config.simulations + 1  # as many again may be kept from earlier moves
+        self.tree = make_tree(games, nodes, min(config.width, spec.actions), spec.seats)
+        self.states = np.zeros((games, 1 if spec.hidden else nodes), spec.state)
+        self.count = 0
+        self._actions, self._counts = np.zeros((games, spec.actions), np.int32), np.zeros(games, np.int32)
+        self._logits = np.zeros((games, spec.actions), np.float32)
+
+    def start(self, states: States) -> None:
+        """Search from these positions, with no memory of others."""
+        self.count = len(states)
+        self.states[: self.count, 0], self.tree.used[: self.count] = states, 0
+
+    def follow(self, actions: np.ndarray, states: States) -> None:
+        """The games went on: by `actions` ([N]) to `states`. What was found below these positions is kept.
+
+        A row starts anew if its state is another than the search came to (chance, or a new game).
+        """
+        n, nodes = self.count, self.states.shape[1]
+        child, old = np.empty(n, np.int32), np.empty(self.tree.visits.shape[1], np.int32)
+        child_of(self.tree, actions, child)
+        reached = self.states[np.arange(n), np.maximum(child, 0) % nodes]
+        same = (reached.view(np.uint8) == np.ascontiguousarray(states).view(np.uint8)).reshape(n, -1).all(1)
+        fits = self.tree.visits[np.arange(n), child] + self.config.simulations < nodes
+        for g in range(n):
+            if child[g] >= 0 and same[g] and fits[g] and not self.rules.spec.hidden:
+                kept = keep_subtree(self.tree, g, child[g], old)
+                self.states[g, :kept] = self.states[g, old[:kept]]
+            else:
+                self.states[g, 0], self.tree.used[g] = states[g], 0
+
+    def run(self, rng: Streams, simulations: int | None = None) -> Result:
+        """Think in every row whose game is not over; chance comes from its stream. rng: [N, 2]"""
+        simulations = min(simulations or self.config.simulations, self.config.simulations)
+        rows = np.flatnonzero(~self.rules.over(self.states[: self.count, 0]))
+        streams = rng[rows]
+        self._plant(rows, streams)
+        root = self._make_root(rows, streams, simulations)
+        simulate = self._simulate_redealt if self.rules.spec.hidden else self._simulate
+        for step in range(simulations):
+            simulate(rows, streams, root, step)
+        rng[rows] = streams
+        return self._result(rows, root)
+
+    def _plant(self, rows: np.ndarray, streams: Streams) -> None:
+        """Evaluate the roots that are new."""
+        new = np.flatnonzero(self.tree.used[rows] == 0)
+        states, luck, none = self.states[rows[new], 0], streams[new], np.full(len(new), -1, np.int32)
+        self.rules.redeal(states, luck)  # an evaluator that looks at everything must not see what is hidden
+        self._grow(rows[new], none, none, states, luck)
+        streams[new] = luck
+
+    def _make_root(self, rows: np.ndarray, streams: Streams, simulations: int) -> Root:
+        tree, config = self.tree, self.config
+        gumbel, child = config.root == "gumbel", tree.child[:, 0]
+        prior = np.log(tree.prior[:, 0] + TINY) if gumbel else tree.prior[:, 0].copy()
+        for i, g in enumerate(rows if config.noise else ()):
+            count, luck = tree.edges[g, 0], np.random.default_rng(int(next64(streams[i])))
+            if gumbel:
+                prior[g, :count] += config.noise * luck.gumbel(size=count)
+            else:
+                noise = luck.dirichlet(np.full(count, DIRICHLET / count))
+                prior[g, :count] += config.noise * (noise - prior[g, :count])
+        before = np.where(child >= 0, tree.visits[np.arange(len(child))[:, None], child], 0)
+        wanted = [halving(max(1, n), simulations) for n in range(config.considered + 1)] if gumbel else [[0]]
+        return Root(gumbel, prior, before.astype(np.int32), np.array(wanted, np.int32))
+
+    def _simulate(self, rows: np.ndarray, streams: Streams, root: Root, step: int) -> None:
+        parent, edge, action = np.empty((3, len(rows)), np.int32)
+        weights = self.config.exploration, self.config.first_play
+        descend(self.tree, root, rows, step, *weights, parent, edge, action)
+        new = np.flatnonzero(edge >= 0)
+        states, luck = self.states[rows[new], parent[new]], streams[new]
+        self.rules.play(states, action[new], luck)
+        self._grow(rows[new], parent[new], edge[new], states, luck)
+        streams[new] = luck
+
+    def _simulate_redealt(self, rows: np.ndarray, streams: Streams, root: Root, step: int) -> None:
+        """With what is hidden drawn anew, play down from the root: a node is a sequence of actions, whose
+        states differ from time to time."""
+        tree, rules, weights = self.tree, self.rules, (self.config.exploration, self.config.first_play)
+        parent, edge = np.zeros((2, len(rows)), np.int32)
+        states = self.states[rows, 0]
+        going: np.ndarray = np.arange(len(rows))
+        rules.redeal(states, streams)
+        legal = np.zeros((len(rows), rules.spec.actions), bool)
+        while len(going):
+            some, at, k = states[going], parent[going], edge[going]
+            rules.legal(some, legal[: len(going)])
+            tree.seat[rows[going], at] = rules.seat(some)
+            step_down(tree, root, rows[going], at, legal, step, *weights, k)
+            edge[going] = k
+            going = going[k >= 0]
+            at, k, some, luck = parent[going], edge[going], states[going], streams[going]
+            rules.play(some, tree.action[rows[going], at, k], luck)
+            states[going], streams[going] = some, luck
+            child = tree.child[rows[going], at, k]
+            going, child = going[child >= 0], child[child >= 0]
+            parent[going], edge[going] = child, -1
+            going = going[~rules.over(states[going])]
+        self._grow(rows, parent, edge, states, streams)
+
+    def _grow(
+        self, rows: np.ndarray, parent: np.ndarray, edge: np.ndarray, states: States, rng: Streams
+    ) -> None:
+        """Value these leaves, add them and take their values up. All [N]"""
+        seats, over = self.rules.spec.seats, self.rules.over(states)
+        for which in (np.flatnonzero(over), np.flatnonzero(~over)):
+            n = len(which)
+            if n == 0:
+                continue
+            some, luck = states[which], rng[which]
+            actions, counts, logits = self._actions[:n], self._counts[:n], self._logits[:n]
+            values = np.zeros((n, seats), np.float32)
+            if over[which[0]]:
+                self.rules.score(some, values)
+                values, counts[:] = self.utility(values), 0
+            else:
+                self._list_legal(some, actions, counts)
+                self.evaluate(some, actions, counts, luck, logits, values)
+                rng[which] = luck
+            at = rows[which]
+            grow(
+                self.tree,
+                at,
+                parent[which],
+                edge[which],
+                self.rules.seat(some),
+                actions,
+                counts,
+                logits,
+                values,
+            )
+            if not self.rules.spec.hidden:
+                self.states[at, self.tree.used[at] - 1] = some
+
+    def _list_legal(self, states: States, actions: np.ndarray, counts: np.ndarray) -> None:
+        listed: Any = getattr(self.rules, "list_legal", None)  # of games that have more actions than moves
+        if listed:
+            return listed(states, actions, counts)
+        legal = np.zeros(actions.shape, bool)
+        self.rules.legal(states, legal)
+        list_marks(legal, actions, counts)
+
+    def _result(self, rows: np.ndarray, root: Root) -> Result:
+        tree, n = self.tree, self.count
+        counts = np.zeros(n, np.int32)
+        counts[rows] = tree.edges[rows, 0]
+        shape = len(rows), counts.max(initial=0)
+        edge, visits, worth = (
+            np.zeros(len(rows), np.int32),
+            np.zeros(shape, np.int32),
+            np.zeros(shape, np.float32),
+        )
+        read_roots(tree, root, rows, visits, worth, edge)
+        if root.gumbel:
+            policy = np.log(tree.prior[rows, 0, : shape[1]] + TINY)
+            policy += value_logit(worth, visits.max(1, keepdims=True))
+            policy[np.arange(shape[1]) >= counts[rows, None]] = -np.inf
+            policy = np.exp(policy - policy.max(1, keepdims=True))
+        else:
+            policy, edge = visits, (visits + worth / 4).argmax(1)  # of those tried equally often, the better
+        found = Result(
+            best=np.full(n, -1, np.int32), value=np.zeros((n, self.rules.spec.seats), np.float32), counts=counts,
+            actions=tree.action[:n, 0, : shape[1]].copy(), visits=np.zeros((n, shape[1]), np.int32),
+            policy=np.zeros((n, shape[1]), np.float32),
+        )  # fmt: skip
+        found.best[rows] = tree.action[rows, 0, edge]
+        found.value[rows] = tree.total[rows, 0] / tree.visits[rows, 0, None]
+        found.visits[rows], found.policy[rows] = visits, policy / policy.sum(1, keepdims=True)
+        return found

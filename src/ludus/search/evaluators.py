@@ -1,0 +1,83 @@
+"""What leaves are worth, and which actions look good there: by a network, by random play, or by the game."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ludus.core.jit import njit
+from ludus.core.rules import RandomBot, Rules, States, Streams
+
+Evaluator = Callable[[States, np.ndarray, np.ndarray, Streams, np.ndarray, np.ndarray], None]
+"""evaluate(states, actions, counts, rng, logits, values), for games that are not over.
+
+actions: int32 [N, A], of which the first counts[i] are legal; logits: float32 [N, A], to be written in the
+same places; values: float32 [N, seats], to be written: what each seat expects, in [-1, 1]
+"""
+Utility = Callable[[np.ndarray], np.ndarray]
+"""What final scores are worth to each seat, in [-1, 1]. float32 [N, seats] -> [N, seats]"""
+
+
+def win_share(score: np.ndarray) -> np.ndarray:
+    """1 for a win and -1 for a loss; seats that are first together share the win (of two: 0)."""
+    first = score == score.max(1, keepdims=True)
+    return (2 * first / first.sum(1, keepdims=True) - 1).astype(np.float32)
+
+
+def own_evaluator(rules: Rules, utility: Utility) -> Evaluator:
+    """What a game's `estimate` says, or random play for games that offer none."""
+    return getattr(rules, "estimate", None) or Playouts(rules, utility)
+
+
+class Playouts:
+    """One random game to its end; all actions look equally good."""
+
+    def __init__(self, rules: Rules, utility: Utility = win_share) -> None:
+        self.rules, self.utility, self.bot = rules, utility, RandomBot(rules)
+
+    def __call__(
+        self, states: States, actions: np.ndarray, counts: np.ndarray, rng: Streams, logits: np.ndarray,
+        values: np.ndarray,
+    ) -> None:  # fmt: skip
+        final, alive = states.copy(), np.arange(len(states))
+        while len(alive):
+            some, luck = final[alive], rng[alive]
+            self.rules.play(some, self.bot.choose(some, luck), luck)
+            final[alive], rng[alive] = some, luck
+            alive = alive[~self.rules.over(some)]
+        score = np.zeros(values.shape, np.float32)
+        self.rules.score(final, score)
+        values[:] = self.utility(score)
+        logits[:, : counts.max()] = 0
+
+
+class Network:
+    """A network's view: `forward(obs)` gives logits [N, A] and values, both float32.
+
+    Values are of the seat to move, [N] (the others lose what it wins), or [N, seats] in the order of play.
+    """
+
+    def __init__(self, rules: Rules, forward: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> None:
+        self.rules, self.forward = rules, forward
+
+    def __call__(
+        self, states: States, actions: np.ndarray, counts: np.ndarray, rng: Streams, logits: np.ndarray,
+        values: np.ndarray,
+    ) -> None:  # fmt: skip
+        spec = self.rules.spec
+        obs = np.empty((len(states), *spec.obs_shape), spec.obs_dtype)
+        self.rules.observe(states, obs)
+        everything, value = self.forward(obs)
+        pick_logits(everything, actions, counts, logits)
+        if value.ndim == 1:
+            value = np.repeat(-value[:, None] / max(1, spec.seats - 1), spec.seats, 1)
+            value[:, 0] *= -max(1, spec.seats - 1)
+        seat = self.rules.seat(states)[:, None]
+        np.put_along_axis(values, (seat + np.arange(spec.seats)) % spec.seats, value, 1)
+
+
+@njit
+def pick_logits(everything, actions, counts, out):
+    """Those of the legal actions. everything: [N, A]; out: [N, A], its first counts[i] are written"""
+    for i in range(len(counts)):
+        for k in range(counts[i]):
+            out[i, k] = everything[i, actions[i, k]]
