@@ -68,16 +68,26 @@ def table(name: str, rows: int, **switches: Any) -> Table:
 
 
 def bot_names(game: str) -> list[str]:
-    return ["random", *find(game).make_bots(rules(game))]
+    game_rules = rules(game)
+    return ["random", *find(game).make_bots(game_rules), *(["search"] if can_search(game_rules) else [])]
+
+
+def can_search(game_rules: Rules) -> bool:
+    """Whether the game has the bot `search`: knowing all is what makes it strong without a network."""
+    return game_rules.spec.seats > 1 and not game_rules.spec.hidden
 
 
 def bot(name: str, game: str, game_rules: Rules) -> Bot:
     """A bot by name, e.g. `bot("greedy", "ofc", rules("ofc"))`."""
     if name == "random":
         return RandomBot(game_rules)
+    if name == "search" and can_search(game_rules):
+        from ludus.search.bot import SearchBot
+
+        return SearchBot(game_rules)
     offered = find(game).make_bots(game_rules)
     if name not in offered:
-        raise Usage(f"{game} has no bot {name!r}: choose from random, {', '.join(offered)}")
+        raise Usage(f"{game} has no bot {name!r}: choose from {', '.join(bot_names(game))}")
     return offered[name]()
 
 

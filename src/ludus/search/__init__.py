@@ -23,7 +23,6 @@ from ludus.search.tree import (
     make_tree,
     read_roots,
     step_down,
-    value_logit,
 )
 
 DIRICHLET = 10.0
@@ -53,7 +52,7 @@ class Result:
     """What a search found, by row; of `actions`, `visits` and `policy` the first counts[i] mean something."""
 
     best: np.ndarray  # int32 [N]; -1 where the game is over
-    value: np.ndarray  # float32 [N, S]: the mean of all simulations
+    value: np.ndarray  # float32 [N, S]: what the policy brings every seat
     counts: np.ndarray  # int32 [N]
     actions: np.ndarray  # int32 [N, R], in order
     visits: np.ndarray  # int32 [N, R]
@@ -72,6 +71,11 @@ def halving(considered: int, simulations: int) -> list[int]:
         wanted += [tried + again for again in range(rounds) for _ in range(left)]
         left, tried = max(min(2, considered), left // 2), tried + rounds
     return wanted[:simulations]
+
+
+def where(mask: np.ndarray) -> Any:
+    """An index for the rows of a mask: for all of them a slice, which copies nothing."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
 class Search:
@@ -100,14 +104,15 @@ class Search:
 
         A row starts anew if its state is another than the search came to (chance, or a new game).
         """
-        n, nodes = self.count, self.states.shape[1]
-        child, old = np.empty(n, np.int32), np.empty(self.tree.visits.shape[1], np.int32)
+        if self.rules.spec.hidden:
+            return self.start(states)
+        rows, child = np.arange(self.count), np.empty(self.count, np.int32)
         child_of(self.tree, actions, child)
-        reached = self.states[np.arange(n), np.maximum(child, 0) % nodes]
-        same = (reached.view(np.uint8) == np.ascontiguousarray(states).view(np.uint8)).reshape(n, -1).all(1)
-        fits = self.tree.visits[np.arange(n), child] + self.config.simulations < nodes
-        for g in range(n):
-            if child[g] >= 0 and same[g] and fits[g] and not self.rules.spec.hidden:
+        found, given = self.states[rows, child].view(np.uint8), np.ascontiguousarray(states).view(np.uint8)
+        same = (found == given).reshape(self.count, -1).all(1)
+        old = np.empty(self.states.shape[1], np.int32)
+        for g in rows:
+            if child[g] >= 0 and same[g]:
                 kept = keep_subtree(self.tree, g, child[g], old)
                 self.states[g, :kept] = self.states[g, old[:kept]]
             else:
@@ -118,6 +123,7 @@ class Search:
         simulations = min(simulations or self.config.simulations, self.config.simulations)
         rows = np.flatnonzero(~self.rules.over(self.states[: self.count, 0]))
         streams = rng[rows]
+        self.tree.used[self.tree.used + simulations > self.tree.visits.shape[1]] = 0  # no room: start anew
         self._plant(rows, streams)
         root = self._make_root(rows, streams, simulations)
         simulate = self._simulate_redealt if self.rules.spec.hidden else self._simulate
@@ -128,15 +134,16 @@ class Search:
 
     def _plant(self, rows: np.ndarray, streams: Streams) -> None:
         """Evaluate the roots that are new."""
-        new = np.flatnonzero(self.tree.used[rows] == 0)
-        states, luck, none = self.states[rows[new], 0], streams[new], np.full(len(new), -1, np.int32)
+        new = where(self.tree.used[rows] == 0)
+        states, luck = self.states[rows[new], 0], streams[new]
+        none = np.full(len(states), -1, np.int32)
         self.rules.redeal(states, luck)  # an evaluator that looks at everything must not see what is hidden
         self._grow(rows[new], none, none, states, luck)
         streams[new] = luck
 
     def _make_root(self, rows: np.ndarray, streams: Streams, simulations: int) -> Root:
         tree, config = self.tree, self.config
-        gumbel, child = config.root == "gumbel", tree.child[:, 0]
+        gumbel = config.root == "gumbel"
         prior = np.log(tree.prior[:, 0] + TINY) if gumbel else tree.prior[:, 0].copy()
         for i, g in enumerate(rows if config.noise else ()):
             count, luck = tree.edges[g, 0], np.random.default_rng(int(next64(streams[i])))
@@ -145,15 +152,14 @@ class Search:
             else:
                 noise = luck.dirichlet(np.full(count, DIRICHLET / count))
                 prior[g, :count] += config.noise * (noise - prior[g, :count])
-        before = np.where(child >= 0, tree.visits[np.arange(len(child))[:, None], child], 0)
         wanted = [halving(max(1, n), simulations) for n in range(config.considered + 1)] if gumbel else [[0]]
-        return Root(gumbel, prior, before.astype(np.int32), np.array(wanted, np.int32))
+        return Root(gumbel, prior, tree.tries[:, 0].copy(), np.array(wanted, np.int32))
 
     def _simulate(self, rows: np.ndarray, streams: Streams, root: Root, step: int) -> None:
         parent, edge, action = np.empty((3, len(rows)), np.int32)
         weights = self.config.exploration, self.config.first_play
         descend(self.tree, root, rows, step, *weights, parent, edge, action)
-        new = np.flatnonzero(edge >= 0)
+        new = where(edge >= 0)
         states, luck = self.states[rows[new], parent[new]], streams[new]
         self.rules.play(states, action[new], luck)
         self._grow(rows[new], parent[new], edge[new], states, luck)
@@ -188,33 +194,24 @@ class Search:
         self, rows: np.ndarray, parent: np.ndarray, edge: np.ndarray, states: States, rng: Streams
     ) -> None:
         """Value these leaves, add them and take their values up. All [N]"""
-        seats, over = self.rules.spec.seats, self.rules.over(states)
-        for which in (np.flatnonzero(over), np.flatnonzero(~over)):
-            n = len(which)
+        over = self.rules.over(states)
+        for ended in (True, False):
+            which = where(over == ended)
+            some, luck, at = states[which], rng[which], rows[which]
+            n = len(some)
             if n == 0:
                 continue
-            some, luck = states[which], rng[which]
             actions, counts, logits = self._actions[:n], self._counts[:n], self._logits[:n]
-            values = np.zeros((n, seats), np.float32)
-            if over[which[0]]:
+            values = np.zeros((n, self.rules.spec.seats), np.float32)
+            if ended:
                 self.rules.score(some, values)
                 values, counts[:] = self.utility(values), 0
             else:
                 self._list_legal(some, actions, counts)
                 self.evaluate(some, actions, counts, luck, logits, values)
                 rng[which] = luck
-            at = rows[which]
-            grow(
-                self.tree,
-                at,
-                parent[which],
-                edge[which],
-                self.rules.seat(some),
-                actions,
-                counts,
-                logits,
-                values,
-            )
+            seat = self.rules.seat(some)
+            grow(self.tree, at, parent[which], edge[which], seat, actions, counts, logits, values)
             if not self.rules.spec.hidden:
                 self.states[at, self.tree.used[at] - 1] = some
 
@@ -227,29 +224,10 @@ class Search:
         list_marks(legal, actions, counts)
 
     def _result(self, rows: np.ndarray, root: Root) -> Result:
-        tree, n = self.tree, self.count
-        counts = np.zeros(n, np.int32)
-        counts[rows] = tree.edges[rows, 0]
-        shape = len(rows), counts.max(initial=0)
-        edge, visits, worth = (
-            np.zeros(len(rows), np.int32),
-            np.zeros(shape, np.int32),
-            np.zeros(shape, np.float32),
-        )
-        read_roots(tree, root, rows, visits, worth, edge)
-        if root.gumbel:
-            policy = np.log(tree.prior[rows, 0, : shape[1]] + TINY)
-            policy += value_logit(worth, visits.max(1, keepdims=True))
-            policy[np.arange(shape[1]) >= counts[rows, None]] = -np.inf
-            policy = np.exp(policy - policy.max(1, keepdims=True))
-        else:
-            policy, edge = visits, (visits + worth / 4).argmax(1)  # of those tried equally often, the better
-        found = Result(
-            best=np.full(n, -1, np.int32), value=np.zeros((n, self.rules.spec.seats), np.float32), counts=counts,
-            actions=tree.action[:n, 0, : shape[1]].copy(), visits=np.zeros((n, shape[1]), np.int32),
-            policy=np.zeros((n, shape[1]), np.float32),
-        )  # fmt: skip
-        found.best[rows] = tree.action[rows, 0, edge]
-        found.value[rows] = tree.total[rows, 0] / tree.visits[rows, 0, None]
-        found.visits[rows], found.policy[rows] = visits, policy / policy.sum(1, keepdims=True)
-        return found
+        n, counts = self.count, np.zeros(self.count, np.int32)
+        counts[rows] = self.tree.edges[rows, 0]
+        room = counts.max(initial=0)
+        best, value = np.full(n, -1, np.int32), np.zeros((n, self.rules.spec.seats), np.float32)
+        visits, policy = np.zeros((n, room), np.int32), np.zeros((n, room), np.float32)
+        read_roots(self.tree, root, rows, best, value, visits, policy)
+        return Result(best, value, counts, self.tree.action[:n, 0, :room].copy(), visits, policy)

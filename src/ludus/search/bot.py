@@ -10,7 +10,7 @@ class SearchBot:
     """Looks ahead a number of positions and takes the move it tried most."""
 
     def __init__(self, rules: Rules, simulations: int = 200) -> None:
-        self.rules, self.config = rules, SearchConfig(simulations)
+        self.rules, self.config = rules, SearchConfig(simulations, exploration=3.0, first_play=0.0)
         self.search = Search(rules, 1, self.config)
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:

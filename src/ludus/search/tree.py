@@ -13,6 +13,8 @@ from ludus.core.jit import njit
 VISIT_SCALE, VALUE_SCALE = 50.0, 1.0
 """How much values weigh beside priors at a Gumbel root (Danihelka et al. 2022: c_visit and c_scale)."""
 TINY = 1e-30
+LEAST, ZERO, ONE, TWO = np.float32(-1e30), np.float32(0), np.float32(1), np.float32(2)
+"""Plain numbers would turn what they meet into float64, of which a vector holds half as many."""
 ANY = np.zeros(0, bool)
 """Instead of a mask: every edge can be taken."""
 
@@ -26,10 +28,13 @@ class Tree(NamedTuple):
     first: np.ndarray  # float32 [G, M, S]: its own
     seat: np.ndarray  # int8 [G, M]: whose turn it is
     parent: np.ndarray  # int32 [G, M]: -1 for the root
+    edge: np.ndarray  # int32 [G, M]: by which one comes here from the parent
     edges: np.ndarray  # int32 [G, M]: none where the game is over
     action: np.ndarray  # int32 [G, M, W]
     prior: np.ndarray  # float32 [G, M, W]
     child: np.ndarray  # int32 [G, M, W]: -1 until it was tried
+    tries: np.ndarray  # float32 [G, M, W]: the child's visits, and its mean value for the seat that moves
+    mean: np.ndarray  # here, side by side, because choosing reads them all
 
 
 class Root(NamedTuple):
@@ -37,7 +42,7 @@ class Root(NamedTuple):
 
     gumbel: bool
     prior: np.ndarray  # float32 [G, W]: with noise; logarithms for a Gumbel root
-    before: np.ndarray  # int32 [G, W]: visits that the edges had from earlier moves
+    before: np.ndarray  # float32 [G, W]: how often the edges were tried in earlier moves
     wanted: np.ndarray  # int32 [considered + 1, simulations]: `halving` of each number of actions
 
 
@@ -52,79 +57,66 @@ def make_tree(games: int, nodes: int, width: int, seats: int) -> Tree:
 
     return Tree(
         used=ints(), visits=ints(nodes), total=floats(nodes, seats), first=floats(nodes, seats),
-        seat=np.zeros((games, nodes), np.int8), parent=ints(nodes), edges=ints(nodes),
+        seat=np.zeros((games, nodes), np.int8), parent=ints(nodes), edge=ints(nodes), edges=ints(nodes),
         action=ints(nodes, width), prior=floats(nodes, width), child=ints(nodes, width),
+        tries=floats(nodes, width), mean=floats(nodes, width),
     )  # fmt: skip
 
 
 # ---- choosing an edge
 
 
-@njit
+@njit(fastmath=True)
 def puct_edge(tree, g, node, prior, exploration, first_play, legal):
     """The most promising edge, or -1 if none is legal. prior: [W]; legal: bool [A] or ANY"""
-    seat, visits = tree.seat[g, node], tree.visits[g, node]
-    untried = tree.total[g, node, seat] / visits - first_play
+    visits, count = tree.visits[g, node], tree.edges[g, node]
+    untried = np.float32(tree.total[g, node, tree.seat[g, node]] / visits - first_play)
     curious = np.float32(exploration * np.sqrt(visits))
-    best, most = -1, np.float32(-np.inf)
-    for k in range(tree.edges[g, node]):
-        if len(legal) and not legal[tree.action[g, node, k]]:
-            continue
-        child = tree.child[g, node, k]
-        if child < 0:
-            score = untried + curious * prior[k]
-        else:
-            tries = tree.visits[g, child]
-            score = tree.total[g, child, seat] / tries + curious * prior[k] / (1 + tries)
-        if score > most:
-            best, most = k, score
+    tries, mean, scores = tree.tries[g, node], tree.mean[g, node], np.empty(count, np.float32)
+    for k in range(count):  # apart from the comparison, so that it runs on vectors
+        value = mean[k] if tries[k] > 0 else untried
+        scores[k] = value + curious * prior[k] / (ONE + tries[k])
+    best, most = -1, LEAST
+    for k in range(count):
+        if scores[k] > most and (len(legal) == 0 or legal[tree.action[g, node, k]]):
+            best, most = k, scores[k]
     return best
 
 
 @njit
-def root_values(tree, g, tries, worth):
-    """How often each action was tried, and what it is worth to the seat to move. Both [W]
-
-    The untried are worth what the root is: its own value mixed with those of what was tried (appendix D).
-    """
-    seat, visits, weight, weighted = tree.seat[g, 0], 0, TINY, 0.0
+def mixed_value(tree, g):
+    """What untried actions of the root are worth: its value mixed with those of tried ones (appendix D)."""
+    visits, weight, weighted = ZERO, np.float32(TINY), ZERO
     for k in range(tree.edges[g, 0]):
-        child = tree.child[g, 0, k]
-        tries[k] = 0
-        if child >= 0:
-            tries[k] = tree.visits[g, child]
-            worth[k] = tree.total[g, child, seat] / tries[k]
-            visits += tries[k]
+        if tree.tries[g, 0, k] > 0:
+            visits += tree.tries[g, 0, k]
             weight += tree.prior[g, 0, k]
-            weighted += tree.prior[g, 0, k] * worth[k]
-    mixed = (tree.first[g, 0, seat] + visits * weighted / weight) / (1 + visits)
-    for k in range(tree.edges[g, 0]):
-        if tries[k] == 0:
-            worth[k] = mixed
+            weighted += tree.prior[g, 0, k] * tree.mean[g, 0, k]
+    return (tree.first[g, 0, tree.seat[g, 0]] + visits * weighted / weight) / (1 + visits)
 
 
 @njit
 def gumbel_edge(tree, g, root, wanted):
     """The best of those edges that were tried so often in this run; with wanted = -1, of the most tried."""
-    count, most, most_now = tree.edges[g, 0], 0, 0
-    tries, worth = np.empty(count, np.int32), np.empty(count, np.float32)
-    root_values(tree, g, tries, worth)
-    for k in range(count):
+    tries, most, most_now = tree.tries[g, 0], ZERO, ZERO
+    for k in range(tree.edges[g, 0]):
         most, most_now = max(most, tries[k]), max(most_now, tries[k] - root.before[g, k])
     if wanted < 0:
         wanted = most_now
-    best, best_logit = -1, -np.inf
-    for k in range(count):
-        logit = root.prior[g, k] + value_logit(worth[k], most)
-        if tries[k] - root.before[g, k] == wanted and logit > best_logit:
-            best, best_logit = k, logit
+    best, best_logit, mixed = -1, LEAST, mixed_value(tree, g)
+    for k in range(tree.edges[g, 0]):
+        if tries[k] - root.before[g, k] == wanted:
+            value = tree.mean[g, 0, k] if tries[k] > 0 else mixed
+            logit = root.prior[g, k] + value_logit(value, most)
+            if logit > best_logit:
+                best, best_logit = k, logit
     return best
 
 
 @njit
-def value_logit(value, most_visits):
+def value_logit(value, most_tries):
     """A value on the scale of the logarithms of priors: the more was tried, the more values weigh."""
-    return (VISIT_SCALE + most_visits) * VALUE_SCALE * (value + 1) / 2
+    return (VISIT_SCALE + most_tries) * VALUE_SCALE * (value + 1) / 2
 
 
 @njit
@@ -183,7 +175,7 @@ def grow(tree, rows, parent, edge, seat, actions, counts, logits, values):
             for s in range(values.shape[1]):
                 tree.total[g, node, s], tree.first[g, node, s] = 0, values[i, s]
             if edge[i] >= 0:
-                tree.child[g, parent[i], edge[i]] = node
+                tree.child[g, parent[i], edge[i]], tree.edge[g, node] = node, edge[i]
         if tree.edges[g, node] == 0:
             add_edges(tree, g, node, actions[i], logits[i], counts[i])
         back_up(tree, g, node, values[i])
@@ -192,22 +184,19 @@ def grow(tree, rows, parent, edge, seat, actions, counts, logits, values):
 @njit
 def add_edges(tree, g, node, actions, logits, count):
     """Edges for the likeliest of the legal actions, with the softmax of their logits as priors."""
-    width, top = tree.action.shape[2], np.float32(-np.inf)
+    width, top = tree.action.shape[2], LEAST
     for k in range(count):
         top = max(top, logits[k])
     bar, equals = find_bar(logits, count, width)
-    kept, total = 0, np.float32(0)
+    kept, total = 0, ZERO
     for k in range(count):
         if logits[k] <= bar:
             if equals == 0:
                 continue
             equals -= 1
         prior = np.exp(logits[k] - top)
-        tree.action[g, node, kept], tree.prior[g, node, kept], tree.child[g, node, kept] = (
-            actions[k],
-            prior,
-            -1,
-        )
+        tree.action[g, node, kept], tree.prior[g, node, kept] = actions[k], prior
+        tree.child[g, node, kept], tree.tries[g, node, kept] = -1, 0
         total += prior
         kept += 1
     for k in range(kept):
@@ -215,36 +204,42 @@ def add_edges(tree, g, node, actions, logits, count):
     tree.edges[g, node] = kept
 
 
-@njit
+@njit(fastmath=True)
 def find_bar(logits, count, width):
     """A bar that at most `width` logits are above, and how many of the others there is room for.
 
-    By bisection: to compile a sort takes seconds.
+    By bisection, as near as makes no difference: a sort takes longer, and seconds to compile.
     """
     if count <= width:
-        return np.float32(-np.inf), count
+        return LEAST, count
     low, high = logits[0], logits[0]
     for k in range(count):
         low, high = min(low, logits[k]), max(high, logits[k])
     room = width
-    for _ in range(20):
-        bar, above = (low + high) / 2, 0
+    for _ in range(12):
+        bar, above = (low + high) / TWO, ZERO
         for k in range(count):
-            above += logits[k] > bar
+            above += ONE if logits[k] > bar else ZERO
         if above > width:
             low = bar
         else:
-            high, room = bar, width - above
+            high, room = bar, width - int(above)
     return high, room
 
 
 @njit
 def back_up(tree, g, node, value):
+    """Count a value for every seat, from a node up to the root."""
     while node >= 0:
         tree.visits[g, node] += 1
         for s in range(len(value)):
             tree.total[g, node, s] += value[s]
-        node = tree.parent[g, node]
+        parent = tree.parent[g, node]
+        if parent >= 0:
+            k, seat = tree.edge[g, node], tree.seat[g, parent]
+            tree.tries[g, parent, k] = tree.visits[g, node]
+            tree.mean[g, parent, k] = tree.total[g, node, seat] / tree.visits[g, node]
+        node = parent
 
 
 # ---- before and after
@@ -263,9 +258,11 @@ def keep_subtree(tree, g, top, old):
         was = old[node]
         tree.visits[g, node], tree.edges[g, node] = tree.visits[g, was], tree.edges[g, was]
         tree.total[g, node], tree.first[g, node] = tree.total[g, was], tree.first[g, was]
-        tree.seat[g, node], tree.parent[g, node] = tree.seat[g, was], new[tree.parent[g, was]]
+        tree.seat[g, node], tree.edge[g, node] = tree.seat[g, was], tree.edge[g, was]
+        tree.parent[g, node] = new[tree.parent[g, was]]
         for k in range(tree.edges[g, node]):
             tree.action[g, node, k], tree.prior[g, node, k] = tree.action[g, was, k], tree.prior[g, was, k]
+            tree.tries[g, node, k], tree.mean[g, node, k] = tree.tries[g, was, k], tree.mean[g, was, k]
             child = tree.child[g, was, k]
             tree.child[g, node, k] = new[child] if child >= 0 else -1
     tree.parent[g, 0], tree.used[g] = -1, kept
@@ -284,11 +281,53 @@ def child_of(tree, actions, out):
 
 
 @njit
-def read_roots(tree, root, rows, visits, worth, best):
-    """visits: int32, worth: float32 [N, R]; best: int32 [N], the edge that a Gumbel root would choose"""
-    for i in range(len(rows)):
-        root_values(tree, rows[i], visits[i], worth[i])
-        best[i] = gumbel_edge(tree, rows[i], root, -1)
+def read_roots(tree, root, rows, best, value, visits, policy):
+    """What was found, as in `Result`; all that is written to holds zeros before."""
+    for g in rows:
+        read_policy(tree, g, root.gumbel, policy[g])
+        chosen = gumbel_edge(tree, g, root, -1) if root.gumbel else most_tried(tree, g)
+        best[g] = tree.action[g, 0, chosen]
+        weight = ZERO
+        for k in range(tree.edges[g, 0]):
+            child = tree.child[g, 0, k]
+            if child >= 0:
+                visits[g, k] = tree.visits[g, child]
+                weight += policy[g, k]
+                for s in range(value.shape[1]):
+                    value[g, s] += policy[g, k] * tree.total[g, child, s] / visits[g, k]
+        for s in range(value.shape[1]):
+            value[g, s] /= weight
+
+
+@njit
+def read_policy(tree, g, gumbel, out):
+    """Shares of what was tried; or for a Gumbel root, priors improved by completed values (section 4)."""
+    most, top, total, mixed = ZERO, LEAST, ZERO, mixed_value(tree, g)
+    for k in range(tree.edges[g, 0]):
+        most = max(most, tree.tries[g, 0, k])
+    for k in range(tree.edges[g, 0]):
+        out[k] = tree.tries[g, 0, k]
+        if gumbel:
+            value = tree.mean[g, 0, k] if tree.tries[g, 0, k] > 0 else mixed
+            out[k] = np.log(tree.prior[g, 0, k] + TINY) + value_logit(value, most)
+            top = max(top, out[k])
+    for k in range(tree.edges[g, 0]):
+        if gumbel:
+            out[k] = np.exp(out[k] - top)
+        total += out[k]
+    for k in range(tree.edges[g, 0]):
+        out[k] /= total
+
+
+@njit
+def most_tried(tree, g):
+    """Of those tried equally often, the better."""
+    best, most = -1, LEAST
+    for k in range(tree.edges[g, 0]):
+        score = tree.tries[g, 0, k] + tree.mean[g, 0, k] / 4
+        if tree.tries[g, 0, k] > 0 and score > most:
+            best, most = k, score
+    return best
 
 
 @njit

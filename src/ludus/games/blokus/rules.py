@@ -7,6 +7,7 @@ from ludus.core.jit import njit
 from ludus.core.spec import Spec
 from ludus.games.blokus import Options, text
 from ludus.games.blokus.board import LAYOUTS, make_board, symmetries
+from ludus.games.blokus.estimate import estimate_rows
 from ludus.games.blokus.moves import PIECE_COUNT, STATES, act, list_actions, start
 
 STATS = ("win", "draw", "first", "first_win", "squares", "left", "moves", "passes", "all")
@@ -141,6 +142,10 @@ class Blokus:
 
     def redeal(self, states, rng):
         pass  # nothing is hidden
+
+    def estimate(self, states, actions, counts, rng, logits, values):
+        """For search without a network, as `Evaluator` in search/evaluators.py."""
+        estimate_rows(self.board, states, actions, counts, rng, logits, values)
 
     def text(self, state):
         return text.state_text(self, state)

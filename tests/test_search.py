@@ -1,0 +1,399 @@
+"""Search finds what is known to be right: solved games, backward induction, and nothing that is hidden."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from ludus import games, match
+from ludus.core import seeds
+from ludus.core.conformance import Play, legal_of
+from ludus.core.dice import below
+from ludus.core.rules import RandomBot
+from ludus.core.spec import Spec
+from ludus.search import Search, SearchConfig, halving
+from ludus.search.bot import SearchBot
+from ludus.search.evaluators import Network, win_share
+
+TICTACTOE, CONNECT4, BLOKUS = (games.rules(name) for name in ("tictactoe", "connect4", "blokus"))
+
+
+def played(rules, states, actions):
+    after = states.copy()
+    rules.play(after, np.array(actions, np.int32), seeds.rows(0, len(states)))
+    return after
+
+
+def positions(rules, moves, rows=8):
+    """Those after so many random moves."""
+    return list(Play(rules, rows=rows).decisions(moves + 1))[moves][0]
+
+
+def flat(states, actions, counts, rng, logits, values):
+    """An evaluator that knows nothing."""
+    logits[:], values[:] = 0, 0
+
+
+def searched(rules, states, evaluate=None, utility=win_share, seed=1, **config):
+    search = Search(rules, len(states), SearchConfig(**config), evaluate, utility)
+    search.start(states)
+    return search, search.run(seeds.rows(seed, len(states)))
+
+
+# ---- solved games
+
+
+@functools.cache
+def solve(text):
+    """Value for the seat to move, and the actions that reach it."""
+    states = TICTACTOE.parse(text)
+    if TICTACTOE.over(states)[0]:
+        return (-1 if states["winner"][0] else 0), ()
+    values = {
+        int(action): -solve(TICTACTOE.text(played(TICTACTOE, states, [action])[0]))[0]
+        for action in np.flatnonzero(legal_of(TICTACTOE, states)[0])
+    }
+    best = max(values.values())
+    return best, tuple(action for action in values if values[action] == best)
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_tictactoe_is_solved(root):
+    states = np.unique(np.concatenate([some for some, _ in Play(TICTACTOE, rows=120).decisions()]))
+    _, result = searched(TICTACTOE, states, simulations=1000, root=root, exploration=4.0, first_play=0.0)
+    solved = [solve(TICTACTOE.text(state)) for state in states]
+    assert all(best in right for best, (_, right) in zip(result.best, solved, strict=True))
+    own = result.value[np.arange(len(states)), TICTACTOE.seat(states)]
+    assert np.abs(own - [value for value, _ in solved]).mean() < 0.2
+    assert np.allclose(result.value.sum(1), 0, atol=1e-5)
+
+
+class Perfect:
+    def choose(self, states, rng):
+        right = [solve(TICTACTOE.text(state))[1] for state in states]
+        picked = [actions[below(stream, len(actions))] for actions, stream in zip(right, rng, strict=True)]
+        return np.array(picked, np.int32)
+
+
+@pytest.mark.parametrize("other", [Perfect(), RandomBot(TICTACTOE)], ids=["perfect", "random"])
+def test_tictactoe_is_never_lost(other):
+    bot = SearchBot(TICTACTOE, 800)
+    for seat in range(2):
+        final = match.play_games(TICTACTOE, [bot, other] if seat == 0 else [other, bot], 30, seed=3)
+        assert not (final["winner"] == 2 - seat).any()
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "value"),
+    [
+        ("......./......./......./......./......O/.XXX..O", (0, 4), 1),  # wins at once
+        (
+            "......./......./......./......./..OO.../..XX...",
+            (1, 4),
+            1,
+        ),  # makes three that are open at both ends
+        ("......./......./......./......./X....../OXXX..O", (4,), None),  # must stop it
+        ("......./......./......./.....O./X....O./.XXX.OX", (4,), None),  # wins before it loses
+        ("......./......./......./......./.....O./.XXX.OX", (0, 4), -1),  # can't stop both
+    ],
+)
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_connect4_sees_what_is_forced(text, right, value, root):
+    states = CONNECT4.parse(text)
+    _, result = searched(CONNECT4, states, simulations=600, root=root, exploration=3.0, first_play=0.0)
+    if value != -1:
+        assert result.best[0] in right
+    if value is not None:
+        assert value * result.value[0, CONNECT4.seat(states)[0]] > 0.7
+
+
+def test_a_deeper_search_is_stronger():
+    lineup = [SearchBot(CONNECT4, 400), SearchBot(CONNECT4, 50)]
+    first = match.play_games(CONNECT4, lineup, 16, seed=1)["winner"]
+    second = match.play_games(CONNECT4, lineup[::-1], 16, seed=1)["winner"]
+    won, lost = (first == 1).sum() + (second == 2).sum(), (first == 2).sum() + (second == 1).sum()
+    assert won > 2 * lost
+
+
+def test_blokus_is_played_through_passes_to_the_end():
+    bot = SearchBot(BLOKUS, 30)
+    final = match.play_games(BLOKUS, [bot, RandomBot(BLOKUS)], 6, seed=1)
+    assert final["passes"].any() and (final["points"][:, 0] > final["points"][:, 1]).all()
+
+
+# ---- three seats, each for itself
+
+
+class Bids:
+    """Three seats choose one of three in turn; a table, another in each game, says what each then gets."""
+
+    STATE = np.dtype([("table", np.int32), ("chosen", np.int8, 3), ("moves", np.int8)])
+    spec = Spec("bids", seats=3, actions=3, obs_shape=(1,), state=STATE, zero_sum=False)
+    pay = np.random.default_rng(0).uniform(-1, 1, (40, 3, 3, 3, 3)).astype(np.float32)
+
+    def seat(self, states):
+        return states["moves"] % 3
+
+    def over(self, states):
+        return states["moves"] == 3
+
+    def legal(self, states, out):
+        out[:] = True
+
+    def play(self, states, actions, rng):
+        states["chosen"][np.arange(len(states)), states["moves"]] = actions
+        states["moves"] += 1
+
+    def redeal(self, states, rng):
+        pass
+
+    def score(self, states, out):
+        out[:] = self.pay[states["table"], *states["chosen"].T]
+
+
+def test_every_seat_seeks_its_own_good():
+    rules, count = Bids(), len(Bids.pay)
+    states = np.zeros(count, Bids.STATE)
+    states["table"] = np.arange(count)
+    _, result = searched(rules, states, flat, lambda score: score, simulations=600, exploration=0.7)
+    for table, pay in enumerate(Bids.pay):
+        third = np.take_along_axis(pay, pay[..., 2].argmax(2)[..., None, None], 2)[:, :, 0]  # [3, 3, seats]
+        second = np.take_along_axis(third, third[..., 1].argmax(1)[:, None, None], 1)[:, 0]  # [3, seats]
+        own = np.sort(second[:, 0])
+        assert second[result.best[table], 0] > own[-1] - 0.05
+        if own[-1] - own[-2] > 0.1:
+            assert np.abs(result.value[table] - second[second[:, 0].argmax()]).max() < 0.3
+
+
+# ---- the root
+
+
+def test_halving_gives_equal_shares_to_fewer_and_fewer():
+    assert halving(4, 8) == [0, 0, 0, 0, 1, 1, 2, 2]
+    assert halving(1, 3) == [0, 1, 2] and halving(3, 2) == [0, 0]
+    for considered in range(1, 20):
+        wanted, tries = halving(considered, 64), np.zeros(considered, int)
+        for level in wanted:
+            tries[np.flatnonzero(tries == level)[0]] += 1  # there is always one
+        assert tries.sum() == 64
+
+
+def opinionated(states, actions, counts, rng, logits, values):
+    """Likes high columns, and thinks the worse of a position the more discs are at the left."""
+    logits[:] = actions / 2
+    heights = np.bitwise_count(states["discs"].sum(1) & np.uint64(0x3FFF))
+    values[:, 0] = np.where(states["moves"] % 2 == 1, -0.1, 0.1) * heights
+    values[:, 1] = -values[:, 0]
+
+
+def test_a_gumbel_root_tries_few_and_improves_its_policy():
+    states = positions(CONNECT4, 6)
+    config = {"simulations": 32, "root": "gumbel", "considered": 4}
+    search, result = searched(CONNECT4, states, opinionated, **config, noise=1.0)
+    assert (result.visits.sum(1) == 32).all() and ((result.visits > 0).sum(1) == 4).all()
+    assert np.allclose(result.policy.sum(1), 1) and (result.policy[:, 0] > 0).all()
+    for g in range(len(states)):
+        count, most = result.counts[g], result.visits[g].max()
+        prior, tried = search.tree.prior[g, 0, :count], result.visits[g, :count] > 0
+        worth = np.where(tried, search.tree.mean[g, 0, :count], 0)
+        inside = prior * tried / (prior * tried).sum(), (result.policy[g, :count] * tried)
+        assert (inside[1] / inside[1].sum() * worth).sum() >= (inside[0] * worth).sum() - 1e-6
+        assert result.visits[g, list(result.actions[g]).index(result.best[g])] == most
+    others = [searched(CONNECT4, states, opinionated, seed=seed, **config, noise=1.0)[1] for seed in (2, 3)]
+    assert (others[0].visits != others[1].visits).any()
+    calm = [searched(CONNECT4, states, opinionated, seed=seed, **config)[1] for seed in (2, 3)]
+    assert (calm[0].visits == calm[1].visits).all()
+
+
+def test_noise_is_at_the_root_alone():
+    states = positions(CONNECT4, 4)
+    calm, without = searched(CONNECT4, states, opinionated, simulations=60)
+    noisy, result = searched(CONNECT4, states, opinionated, simulations=60, noise=0.5)
+    assert (result.visits != without.visits).any() and (result.visits.sum(1) == 60).all()
+    assert (noisy.tree.prior[:, 0] == calm.tree.prior[:, 0]).all()
+    for g in range(len(states)):
+        for node in range(noisy.tree.used[g]):
+            count = noisy.tree.edges[g, node]
+            likes = np.exp(noisy.tree.action[g, node, :count] / 2)
+            assert np.allclose(noisy.tree.prior[g, node, :count], likes / likes.sum(), atol=1e-5)
+
+
+def test_only_the_likeliest_actions_are_kept():
+    states = positions(CONNECT4, 0)
+    _, result = searched(CONNECT4, states, opinionated, simulations=40, width=3)
+    assert (result.counts == 3).all() and (result.actions == [4, 5, 6]).all()
+    _, result = searched(CONNECT4, states, flat, simulations=40, width=3)
+    assert (result.counts == 3).all()
+
+
+# ---- trees
+
+
+def check_tree(search, g):
+    """Every node is where its actions lead, and was visited once for itself and for each visit below it."""
+    tree = search.tree
+    assert tree.parent[g, 0] == -1
+    for node in range(tree.used[g]):
+        children = tree.child[g, node, : tree.edges[g, node]]
+        below_it = tree.visits[g, children[children >= 0]].sum()
+        over = search.rules.over(search.states[g, node : node + 1])[0]
+        assert tree.visits[g, node] == 1 + below_it or (over and below_it == 0)
+        for k in np.flatnonzero(children >= 0):
+            assert tree.parent[g, children[k]] == node and tree.edge[g, children[k]] == k
+            assert tree.tries[g, node, k] == tree.visits[g, children[k]]
+            own = tree.total[g, children[k], tree.seat[g, node]] / tree.visits[g, children[k]]
+            assert tree.mean[g, node, k] == pytest.approx(own, abs=1e-6)
+            after = played(search.rules, search.states[g, node : node + 1], [tree.action[g, node, k]])
+            assert after[0] == search.states[g, children[k]]
+
+
+@pytest.mark.parametrize("rules", [CONNECT4, BLOKUS], ids=["connect4", "blokus"])
+def test_a_tree_is_kept_from_move_to_move(rules):
+    states = positions(rules, 10, rows=4)
+    search, result = searched(rules, states, simulations=80)
+    for _ in range(4):
+        before = {
+            g: result.visits[g, list(result.actions[g]).index(result.best[g])] for g in range(len(states))
+        }
+        states = played(rules, states, result.best)
+        search.follow(result.best, states)
+        assert (search.tree.visits[:, 0] == list(before.values())).all()
+        assert (search.states[: len(states), 0] == states).all()
+        result = search.run(seeds.rows(2, len(states)))
+        for g in range(len(states)):
+            if result.best[g] >= 0:
+                assert search.tree.visits[g, 0] == before[g] + 80 or search.tree.visits[g, 0] == 81
+            check_tree(search, g)
+        if (result.best < 0).any():
+            break
+
+
+def test_a_tree_of_another_game_is_forgotten():
+    states = positions(CONNECT4, 6, rows=3)
+    search, result = searched(CONNECT4, states, simulations=50)
+    elsewhere = played(CONNECT4, states, result.best)
+    elsewhere[1] = CONNECT4.blank(1)[0]
+    search.follow(result.best, elsewhere)
+    assert search.tree.used[1] == 0 and (search.tree.used[[0, 2]] > 0).all()
+    again = search.run(seeds.rows(5, 3))
+    alone = searched(CONNECT4, elsewhere[1:2], simulations=50)[0]
+    alone.start(elsewhere[1:2])
+    assert (alone.run(seeds.rows(5, 3)[1:2]).visits[0] == again.visits[1]).all()
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_many_at_once_are_searched_as_each_alone(root):
+    states = positions(CONNECT4, 12, rows=12)
+    states[2] = played(CONNECT4, CONNECT4.parse("......./......./......./......./......O/.XXX..O"), [0])[0]
+    rng = seeds.rows(4, len(states))
+    search = Search(CONNECT4, len(states), SearchConfig(60, root=root, noise=0.3))
+    search.start(states)
+    together = search.run(rng)
+    assert together.best[2] == -1 and together.counts[2] == 0
+    for g in range(len(states)):
+        alone, stream = Search(CONNECT4, 1, search.config), seeds.rows(4, len(states))[g : g + 1]
+        alone.start(states[g : g + 1])
+        result = alone.run(stream)
+        count = result.counts[0]
+        assert result.best[0] == together.best[g] and (stream == rng[g]).all()
+        assert (result.visits[0, :count] == together.visits[g, :count]).all()
+        assert (result.policy[0, :count] == together.policy[g, :count]).all()
+
+
+# ---- what is hidden
+
+
+class Guess:
+    """The first seat guesses a hidden coin that lies on 1 three times of four, or takes a sure 0 by passing.
+
+    The second seat, which sees the coin, then doubles what was won or lost, or does not.
+    """
+
+    STATE = np.dtype([("coin", np.int8), ("guess", np.int8), ("moves", np.int8), ("double", np.int8)])
+    spec = Spec("guess", seats=2, actions=3, obs_shape=(1,), state=STATE, hidden=True)
+    redeals = 0
+
+    def seat(self, states):
+        return states["moves"] % 2
+
+    def over(self, states):
+        return states["moves"] == 2
+
+    def legal(self, states, out):
+        out[:] = True
+        out[states["moves"] == 1] = [True, True, False]
+        out[(states["moves"] == 1) & (states["guess"] == states["coin"])] = [True, False, False]
+
+    def play(self, states, actions, rng):
+        first = states["moves"] == 0
+        states["guess"][first], states["double"][~first] = actions[first], actions[~first]
+        states["moves"] += 1
+
+    def redeal(self, states, rng):
+        self.redeals += len(states)
+        for state, stream in zip(states, rng, strict=True):
+            luck = below(stream, 4)
+            if state["moves"] == 0:
+                state["coin"] = luck > 0
+
+    def score(self, states, out):
+        won = np.where(states["guess"] == 2, 0, np.where(states["guess"] == states["coin"], 1, -1))
+        out[:, 0] = won * (1 + states["double"]) / 2
+        out[:, 1] = -out[:, 0]
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_a_hidden_coin_stays_hidden(root):
+    rules, states = Guess(), np.zeros(2, Guess.STATE)
+    states["coin"] = [0, 1]
+    rng = np.repeat(seeds.rows(1, 1), 2, 0)
+    search = Search(rules, 2, SearchConfig(400, root=root), utility=lambda score: score)
+    search.start(states)
+    result = search.run(rng)
+    assert rules.redeals >= 2 * 400
+    assert (result.visits[0] == result.visits[1]).all() and (result.value[0] == result.value[1]).all()
+    # Right 3 of 4 times for 0.5, and otherwise the other seat doubles: 0.125, if it were not for its errors.
+    assert result.best[0] == 1 and 0 < search.tree.mean[0, 0, 1] < 0.3
+    assert search.tree.mean[0, 0, 0] < -0.3 and search.tree.mean[0, 0, 2] == 0
+
+
+def test_ofc_is_searched_without_looking_at_other_hands():
+    rules = games.rules("ofc", hands=1, fantasyland_hands="valued")
+    states = positions(rules, 5, rows=4)
+    other = states.copy()
+    rules.redeal(other, seeds.rows(9, len(states)))
+    assert (other != states).any()
+    found = [searched(rules, some, simulations=24)[1] for some in (states, other)]
+    assert (found[0].visits == found[1].visits).all() and (found[0].visits.sum(1) == 24).all()
+    legal = legal_of(rules, states)
+    assert legal[np.arange(len(states)), found[0].best].all()
+
+
+# ---- evaluators and bots
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_a_networks_value_goes_to_the_right_seats(vector):
+    def forward(obs):
+        mine = obs[:, 0].sum((1, 2)).astype(np.float32) / 10
+        value = np.stack([mine, -mine], 1) if vector else mine
+        return np.tile(np.arange(7, dtype=np.float32), (len(obs), 1)), value
+
+    states = positions(CONNECT4, 3, rows=4)
+    actions, counts = np.tile(np.arange(7, dtype=np.int32), (4, 1))[:, ::-1].copy(), np.full(4, 7, np.int32)
+    logits, values = np.zeros((4, 7), np.float32), np.zeros((4, 2), np.float32)
+    Network(CONNECT4, forward)(states, actions, counts, seeds.rows(0, 4), logits, values)
+    assert (logits == actions).all()
+    assert np.allclose(values[:, 1], 0.1) and np.allclose(values[:, 0], -0.1)  # the second seat has one disc
+
+
+def test_win_share():
+    score = np.array([[3, 1, 2], [2, 2, 0], [1, 1, 1]], np.float32)
+    assert np.allclose(win_share(score), [[1, -1, -1], [0, 0, -1], [-1 / 3] * 3])
+    assert win_share(np.array([[5, -5], [0, 0]], np.float32)).tolist() == [[1, -1], [0, 0]]
+
+
+def test_every_open_game_has_the_bot():
+    assert games.bot_names("connect4") == ["random", "greedy", "search"]
+    assert "search" not in games.bot_names("ofc")
+    assert match.duel("connect4", "search", "greedy", 6, cores=1).mean > 0.6
