@@ -11,8 +11,13 @@ from ludus.core import seeds
 from ludus.core.conformance import Play
 from ludus.core.jit import njit
 from ludus.games.blokus.moves import list_actions
+from ludus.search import Search, SearchConfig
+from ludus.search.evaluators import Network
 
 ROWS = 256
+GAMES, SIMULATIONS = 64, 400
+NETWORKS = {"32x3": (32, 3, 40), "64x4": (64, 4, 15), "128x10": (128, 10, 4)}
+"""Channels, residual blocks, and simulations that show its speed."""
 
 
 @njit
@@ -65,9 +70,56 @@ def measure(name: str, board: str) -> None:
     figure(f"{name}.table", max(speed(table) for _ in range(4)), "decisions/s")
 
 
+def measure_search() -> None:
+    """Without a network, over all parts of a game; then beside networks, as a share of their own speed."""
+    rules = games.rules("blokus")
+    decisions = list(Play(rules, rows=GAMES).decisions(24))
+    parts = [decisions[moves][0] for moves in (0, 6, 12, 18)]
+    search = Search(rules, GAMES, SearchConfig(SIMULATIONS, exploration=3.0, first_play=0.0))
+
+    def run() -> None:
+        for states in parts:
+            search.start(states)
+            search.run(seeds.rows(0, len(states)))
+
+    simulations = SIMULATIONS * sum(len(states) for states in parts)
+    figure("blokus.search", best_rate(run, simulations, windows=5), "simulations/s")
+    for name, (channels, blocks, count) in NETWORKS.items():
+        measure_network_search(rules, parts[2], f"blokus.search.net.{name}", channels, blocks, count)
+
+
+def measure_network_search(rules, states, name: str, channels: int, blocks: int, simulations: int) -> None:
+    import torch
+
+    from blokus_net import Net
+
+    torch.set_num_threads(1)
+    net = Net(rules, channels, blocks).eval()
+
+    @torch.inference_mode()
+    def forward(obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        logits, value = net(torch.from_numpy(obs))
+        return logits.numpy(), value.numpy()
+
+    obs = np.zeros((len(states), *rules.spec.obs_shape), np.uint8)
+    rules.observe(states, obs)
+    search = Search(rules, len(states), SearchConfig(simulations), Network(rules, forward))
+
+    def run() -> None:
+        search.start(states)
+        search.run(seeds.rows(0, len(states)))
+
+    forwards = simulations + 1  # and the root's own
+    alone = best_rate(lambda: [forward(obs) for _ in range(forwards)], forwards * len(states), windows=3)
+    searching = best_rate(run, forwards * len(states), windows=3)
+    figure(name, searching / alone, "of the network's own speed")
+    print(f"    {searching:,.0f} simulations/s; the network alone {alone:,.0f} positions/s")
+
+
 def main() -> None:
     measure("blokus", "duo")
     measure("blokus.classic", "classic")
+    measure_search()
 
 
 if __name__ == "__main__":
