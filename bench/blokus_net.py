@@ -1,5 +1,6 @@
 """A residual network of the usual kind for Blokus, to measure search beside it."""
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -22,9 +23,9 @@ class Net(nn.Module):
     def __init__(self, rules, channels: int, blocks: int) -> None:
         super().__init__()
         board, side = rules.board, rules.board.side
-        row, column = divmod(torch.from_numpy(board.placement_bit).long(), side + 1)
-        shape = torch.from_numpy(board.placement_shape).long()
-        self.register_buffer("placements", (shape * side + row) * side + column)
+        row, column = np.divmod(board.placement_bit.astype(np.int64), side + 1)
+        places = (board.placement_shape.astype(np.int64) * side + row) * side + column
+        self.register_buffer("placements", torch.from_numpy(places))
         self.body = nn.Sequential(
             nn.Conv2d(rules.spec.obs_shape[0], channels, 3, padding=1),
             nn.ReLU(),

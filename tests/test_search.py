@@ -86,25 +86,24 @@ def test_tictactoe_is_never_lost(other):
 @pytest.mark.parametrize(
     ("text", "right", "value"),
     [
-        ("......./......./......./......./......O/.XXX..O", (0, 4), 1),  # wins at once
+        ("......./......./......./......O/......O/.XXX..O", (0, 4), 1),  # wins at once
         (
             "......./......./......./......./..OO.../..XX...",
             (1, 4),
             1,
         ),  # makes three that are open at both ends
-        ("......./......./......./......./X....../OXXX..O", (4,), None),  # must stop it
-        ("......./......./......./.....O./X....O./.XXX.OX", (4,), None),  # wins before it loses
-        ("......./......./......./......./.....O./.XXX.OX", (0, 4), -1),  # can't stop both
+        ("......./......./......./......./......./OXXX..O", (4,), None),  # must stop it
+        ("......./......./......./.....O./.....O./.XXX.OX", (5,), 1),  # wins before it loses
+        ("......./......./......./......./......O/.XXX..O", (0, 1, 2, 3, 4, 5, 6), -1),  # can't stop both
     ],
 )
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
 def test_connect4_sees_what_is_forced(text, right, value, root):
     states = CONNECT4.parse(text)
     _, result = searched(CONNECT4, states, simulations=600, root=root, exploration=3.0, first_play=0.0)
-    if value != -1:
-        assert result.best[0] in right
+    assert result.best[0] in right
     if value is not None:
-        assert value * result.value[0, CONNECT4.seat(states)[0]] > 0.7
+        assert value * result.value[0, CONNECT4.seat(states)[0]] > 0.6
 
 
 def test_a_deeper_search_is_stronger():
@@ -129,7 +128,7 @@ class Bids:
 
     STATE = np.dtype([("table", np.int32), ("chosen", np.int8, 3), ("moves", np.int8)])
     spec = Spec("bids", seats=3, actions=3, obs_shape=(1,), state=STATE, zero_sum=False)
-    pay = np.random.default_rng(0).uniform(-1, 1, (40, 3, 3, 3, 3)).astype(np.float32)
+    pay = np.random.default_rng(0).uniform(-1, 1, (800, 3, 3, 3, 3)).astype(np.float32)
 
     def seat(self, states):
         return states["moves"] % 3
@@ -151,18 +150,26 @@ class Bids:
         out[:] = self.pay[states["table"], *states["chosen"].T]
 
 
+def margin(values):
+    """By how much the best choice beats the second best, at the least. values: [..., 3]"""
+    ordered = np.sort(values, -1)
+    return (ordered[..., 2] - ordered[..., 1]).min()
+
+
 def test_every_seat_seeks_its_own_good():
-    rules, count = Bids(), len(Bids.pay)
-    states = np.zeros(count, Bids.STATE)
-    states["table"] = np.arange(count)
-    _, result = searched(rules, states, flat, lambda score: score, simulations=600, exploration=0.7)
+    right = {}
     for table, pay in enumerate(Bids.pay):
         third = np.take_along_axis(pay, pay[..., 2].argmax(2)[..., None, None], 2)[:, :, 0]  # [3, 3, seats]
         second = np.take_along_axis(third, third[..., 1].argmax(1)[:, None, None], 1)[:, 0]  # [3, seats]
-        own = np.sort(second[:, 0])
-        assert second[result.best[table], 0] > own[-1] - 0.05
-        if own[-1] - own[-2] > 0.1:
-            assert np.abs(result.value[table] - second[second[:, 0].argmax()]).max() < 0.3
+        if min(margin(pay[..., 2]), margin(third[..., 1]), margin(second[:, 0])) > 0.15:
+            right[table] = second[:, 0].argmax(), second[second[:, 0].argmax()]
+    assert len(right) > 20
+    states = np.zeros(len(right), Bids.STATE)
+    states["table"] = list(right)
+    config = {"simulations": 3000, "exploration": 1.5, "first_play": 0.0}
+    _, result = searched(Bids(), states, flat, lambda score: score, **config)
+    assert (result.best == [best for best, _ in right.values()]).all()
+    assert np.abs(result.value - [value for _, value in right.values()]).mean() < 0.1
 
 
 # ---- the root
@@ -284,7 +291,7 @@ def test_a_tree_of_another_game_is_forgotten():
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
 def test_many_at_once_are_searched_as_each_alone(root):
     states = positions(CONNECT4, 12, rows=12)
-    states[2] = played(CONNECT4, CONNECT4.parse("......./......./......./......./......O/.XXX..O"), [0])[0]
+    states[2] = played(CONNECT4, CONNECT4.parse("......./......./......./......O/......O/.XXX..O"), [0])[0]
     rng = seeds.rows(4, len(states))
     search = Search(CONNECT4, len(states), SearchConfig(60, root=root, noise=0.3))
     search.start(states)

@@ -156,8 +156,23 @@ def step_down(tree, root, rows, node, legal, step, exploration, first_play, edge
         if node[i] == 0:
             edge[i] = root_edge(tree, g, root, step, exploration, first_play)
         else:
+            add_missing(tree, g, node[i], legal[i])
             prior = tree.prior[g, node[i]]
             edge[i] = puct_edge(tree, g, node[i], prior, exploration, first_play, legal[i])
+
+
+@njit
+def add_missing(tree, g, node, legal):
+    """Edges for actions that are legal this time and never were before: of middling likelihood."""
+    count, missing = tree.edges[g, node], legal.copy()
+    for k in range(count):
+        missing[tree.action[g, node, k]] = False
+    for action in range(len(legal) if count else 0):
+        k = tree.edges[g, node]
+        if missing[action] and k < tree.action.shape[2]:
+            tree.action[g, node, k], tree.prior[g, node, k] = action, ONE / count
+            tree.child[g, node, k], tree.tries[g, node, k] = -1, 0
+            tree.edges[g, node] += 1
 
 
 @njit
