@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
 
-.PHONY: demo test check bench-core bench-train bench-gpu format
+.PHONY: demo test check bench-core bench-train bench-runs bench-gpu format
 
 demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 	rm -rf runs/demo-before runs/demo
@@ -25,6 +25,9 @@ bench-core: $(READY)  ## the speed of what training stands on
 
 bench-train: $(READY) .venv-rivals  ## the speed and success of training, beside other libraries
 	$(BIN)/python bench/train.py
+
+bench-runs: $(READY)  ## what it costs that runs can be trusted; twelve minutes
+	$(BIN)/python bench/runs.py
 
 bench-gpu: $(READY)  ## training on a GPU
 	$(BIN)/python bench/gpu.py

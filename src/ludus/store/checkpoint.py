@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,6 +155,7 @@ class Saver:
             self._writing.join()
 
     def _save(self, checkpoint: Checkpoint, best: float | None) -> None:
+        begun = time.thread_time()
         try:
             write(self.run, checkpoint)
             self._save_milestone(checkpoint)
@@ -166,7 +168,8 @@ class Saver:
             reason = getattr(error, "strerror", None) or _first_line(error)
             self.told("checkpoint failed", {"decisions": checkpoint.decisions, "reason": reason})
             return
-        self.told("checkpoint", {"decisions": checkpoint.decisions})
+        cpu_s = round(time.thread_time() - begun, 4)
+        self.told("checkpoint", {"decisions": checkpoint.decisions, "cpu_s": cpu_s})
         if best is not None:
             self.told("best", {"decisions": checkpoint.decisions, "measure": best})
 

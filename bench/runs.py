@@ -1,0 +1,102 @@
+"""What it costs that runs can be trusted, as `figure NAME VALUE UNIT`. `runs.py SECONDS` shortens the soak.
+
+Costs of one or two percent drown in the noise of comparing speeds, so they are measured where they arise:
+the time that the loop spends on them, and the processor time of the thread that writes beside it.
+"""
+
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from ludus.config import overlay, resolve
+from ludus.nets.net import Net, flat_size, flatten
+from ludus.store.run import EVENTS, METRICS, read_lines
+from ludus.train.layout import lay_out
+from ludus.train.loop import make_pool, spec_of, train
+from ludus.train.pool import ProcessPool
+
+SOAK_S, KILLS = 600.0, 200
+
+
+def figure(name: str, value: float, unit: str) -> None:
+    print(f"figure {name} {value:.4g} {unit}", flush=True)
+
+
+def costs(folder: Path, seconds: float = 60.0) -> None:
+    changes = {"run": str(folder), "seconds": seconds, "decisions": 10**9, "checkpoints": {"every_s": 10.0}}
+    train(overlay(resolve("ofc"), changes, "bench"), lambda metrics: None)
+    last = read_lines(folder / METRICS)[-1]
+    beside = sum(event["cpu_s"] for event in read_lines(folder / EVENTS) if event["event"] == "checkpoint")
+    figure("runs.checkpoint_cost", 100 * (last["time/saving"] + beside) / last["seconds"], "%")
+    figure("runs.logging_cost", 100 * last["time/reporting"] / last["seconds"], "%")
+
+
+def recovery(rounds: int = 5) -> None:
+    """From the death of a worker to the first decision of its successor."""
+    config = overlay(resolve("ofc"), {"workers": "2"}, "bench")
+    spec = spec_of(config)
+    net = Net(spec, config.net)
+    vector = np.zeros(flat_size(net), np.float32)
+    flatten(net, vector)
+    pool = make_pool(config, net, lay_out(config, spec), vector)
+    assert isinstance(pool, ProcessPool)
+    took = []
+    for _ in range(rounds):
+        pool.release(pool.receive())
+        replaced, beats = pool.replaced, pool._beats.array(np.int64, (-1,))
+        psutil.Process(pool.health()["pids"][0]).kill()
+        start = time.perf_counter()
+        while pool.replaced == replaced:
+            pool._listen()
+        before = int(beats[0])
+        while beats[0] == before:
+            time.sleep(0.005)
+        took.append(time.perf_counter() - start)
+    pool.close()
+    figure("runs.recovery", max(took), "s")
+
+
+def soak(folder: Path, seconds: float) -> None:
+    """Kill workers at random all the time, and see that every decision is counted once."""
+    luck, kills, readings = random.Random(0), 0, []
+
+    def kill_sometimes(metrics: dict) -> None:
+        nonlocal kills
+        readings.append(metrics)
+        if luck.random() < KILLS / seconds:  # a reading a second
+            workers = [w for child in psutil.Process().children() for w in child.children()]
+            if workers:
+                luck.choice(workers).kill()
+                kills += 1
+
+    changes = {"run": str(folder), "seconds": seconds, "decisions": 10**9, "log_s": 1.0, "workers": "2"}
+    config = overlay(resolve("ofc"), changes, "bench")
+    train(config, kill_sometimes)
+    block = config.rows * config.steps
+    learned = {reading["decisions"] % block for reading in readings}
+    if learned != {0}:
+        sys.exit(f"decisions were lost or counted twice: {learned}")
+    settled = [reading["memory/bytes"] for reading in readings if reading["seconds"] > seconds / 10]
+    tenth = max(1, len(settled) // 10)
+    growth = np.median(settled[-tenth:]) / np.median(settled[:tenth]) - 1
+    figure("runs.kills", kills, "workers")
+    figure("runs.kills.replaced", readings[-1]["workers/replaced"], "workers")
+    figure("runs.kills.speed", readings[-1]["speed/overall"], "decisions/s")
+    figure("runs.kills.memory", 100 * growth, "% growth")
+
+
+def main() -> None:
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SOAK_S
+    with tempfile.TemporaryDirectory() as folder:
+        costs(Path(folder) / "costs")
+        recovery()
+        soak(Path(folder) / "soak", seconds)
+
+
+if __name__ == "__main__":
+    main()
