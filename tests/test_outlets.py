@@ -112,10 +112,9 @@ def test_a_profile_tells_of_every_process_and_opens_in_a_trace_viewer(trained):
     assert sum(counts) == readings[-1]["decisions"]
     spans = json.loads((folder / "trace.json").read_text())["traceEvents"]
     assert {"name", "ph", "ts", "dur", "pid", "tid"} <= set(spans[0])
-    learner = sum(
-        seconds for process, phase, seconds, *_ in rows if phase in ("learning", "waiting for workers")
-    )
-    assert learner == pytest.approx(readings[-1]["seconds"], rel=0.5)
+    whole = ("waiting for workers", "learning", "publishing", "reporting", "saving")
+    learner = sum(seconds for process, phase, seconds, *_ in rows if phase in whole)
+    assert 0.5 * readings[-1]["seconds"] < learner < 1.5 * readings[-1]["seconds"]
 
 
 def test_money_is_counted(trained):

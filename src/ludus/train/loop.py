@@ -104,10 +104,10 @@ class Training:
 
     def run_to_end(self, stop: Stop) -> None:
         config, meter = self.config, self.meter
-        meter.start_clock()
         try:
             if meter.decisions == 0:
                 self._save()  # something to fall back to from the first moment
+            meter.start_clock()
             while not meter.spent(config.decisions, config.seconds):
                 if not self._update(stop):
                     break
