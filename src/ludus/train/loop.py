@@ -21,6 +21,7 @@ from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint, Saver
 from ludus.store.outlets import Outlets
 from ludus.store.run import LOG, Run
+from ludus.train import preload
 from ludus.train.central import CentralPool
 from ludus.train.layout import Layout, Sizer, lay_out
 from ludus.train.league import League, parse_mix
@@ -312,6 +313,8 @@ def make_pool(
         seeds.derive(config.seed, "play", start) >> 1, max(layout.workers, 1), config.ppo.teacher,
         config.explore,
     )  # fmt: skip
+    bots = {*parse_mix(config.opponents, config.game), config.ppo.teacher} - {"self", "past", ""}
+    preload.announce(config.game, config.switches, sorted(bots))
     context = make_context(config.start)
     past, columns = Past(context, len(vector)), ppo.columns(net.spec, config.ppo, config.net.memory)
     past.write(0, vector, 0)  # until there is another, the past self is the one we begin as

@@ -337,5 +337,5 @@ def make_context(start: str = "forkserver") -> Any:
     os.environ.update({name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")})
     context = get_context(start)
     if start == "forkserver":
-        context.set_forkserver_preload(["ludus.train.pool", "ludus.nets.plain", "numba"])
+        context.set_forkserver_preload(["ludus.train.pool", "ludus.nets.plain", "ludus.train.preload"])
     return context
