@@ -1,5 +1,6 @@
 """How a machine is used: workers that come and go, and inference where it is faster."""
 
+import dataclasses
 import time
 
 import numpy as np
@@ -48,6 +49,22 @@ def test_workers_leave_and_come_while_training_goes_on(pieces):
     finally:
         pool.close()
     assert workers_of(psutil.Process()) == []
+
+
+def test_a_worker_may_leave_when_both_its_blocks_are_learned_from_at_once(pieces):
+    config, spec, net, vector = pieces(workers="2")
+    layout = dataclasses.replace(lay_out(config, spec), overlap=True)
+    pool = make_pool(config, net, layout, vector)
+    try:
+        while len(pool._ready) < 4:
+            pool._start()
+            pool._listen()
+        pool.resize(1)
+        pool.release(pool.receive())
+        assert len(pool.health()["pids"]) == 1
+        assert pool.receive()
+    finally:
+        pool.close()
 
 
 def test_nothing_changes_for_a_moment_only():

@@ -160,7 +160,7 @@ class ProcessPool:
         for delivery in deliveries:
             if delivery.worker < self.workers:
                 self._ask(delivery.worker, delivery.slot)
-            elif not self._seats[delivery.worker].asked:
+            elif delivery.worker in self._seats and not self._seats[delivery.worker].asked:
                 self._dismiss(delivery.worker)
 
     def resize(self, workers: int) -> None:
