@@ -174,6 +174,11 @@ def test_what_cant_be_trained_is_refused_before_anything_starts(values, word, tm
     assert not (tmp_path / "run").exists()
 
 
+def test_messages_go_to_every_address_given():
+    flags = ["--notify", "json://a", "--notify", "json://b"]
+    assert parse(["tictactoe", *flags]).notify == ("json://a", "json://b")
+
+
 def test_shares_of_opponents_add_up_to_one():
     assert parse_mix("self:3, past:1", "tictactoe") == {"self": 0.75, "past": 0.25}
     assert parse_mix("random", "gym:CartPole-v1") == {"random": 1.0}

@@ -16,8 +16,8 @@ from ludus.config import Config, resolve
 from ludus.core.errors import Usage
 from ludus.store.mirror import is_url, restore
 from ludus.store.run import CONFIG, is_run, read_config
+from ludus.train.profile import TABLE
 
-PROFILE = "profile.json"
 EXTRA: dict[str, Any] = {
     "set": (
         Annotated[
@@ -69,7 +69,9 @@ def _flags(before: Config) -> Any:
     ]
     for field in dataclasses.fields(Config):
         if field.name not in ("game", "switches"):
-            kind: Any = Annotated[kinds[field.name], arg(help=helps[field.name])]  # type: ignore
+            kind: Any = Annotated[kinds[field.name], arg(help=helps[field.name])]  # type: ignore[name-defined]
+            if kinds[field.name] == tuple[str, ...]:  # as in --notify A --notify B
+                kind = Annotated[kind, UseAppendAction]
             default = partial(getattr, before, field.name)
             fields.append((field.name, kind, dataclasses.field(default_factory=default)))
     return dataclasses.make_dataclass("Flags", fields)
@@ -102,7 +104,7 @@ def run(args: list[str]) -> None:
 def _profile(folder: Path) -> Table:
     """Where the time went, as `Profile` wrote it."""
     table = Table("process", "phase", "seconds", "count", "µs each", box=None, pad_edge=False)
-    for process, phase, seconds, count, each in json.loads((folder / PROFILE).read_text()):
+    for process, phase, seconds, count, each in json.loads((folder / TABLE).read_text()):
         table.add_row(process, phase, f"{seconds:.2f}", f"{count:,}", f"{each:,.1f}")
     for column in table.columns[2:]:
         column.justify = "right"
