@@ -128,7 +128,7 @@ def _table(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int
     found: list[dict[str, str]] = [columns(duel.stats) for duel in duels]
     others = "against" if seats == 2 else f"against\n{seats - 1} x"
     heads = (name.replace(" ", "\n") for name in found[0])
-    table = Table("bot", others, f"points/{unit}\n(95 %)", "games\nwon %", *heads, box=None, pad_edge=False)
+    table = Table("bot", others, f"points/{unit}\n(95 %)", *heads, box=None, pad_edge=False)
     for column in table.columns[2:]:
         column.justify, column.no_wrap = "right", True
     for duel, cells in zip(duels, found, strict=True):
@@ -136,16 +136,17 @@ def _table(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int
         colour = "green" if mean > margin else "red" if mean < -margin else "yellow"
         points = f"[{colour}]{mean:+.2f} ± {margin:.2f}[/]"
         names = Path(duel.challenger).name, Path(duel.opponent).name  # of a run, its folder
-        won = f"{100 * duel.won.mean():.1f} ± {100 * duel.win_margin:.1f}"
-        table.add_row(f"[bold]{names[0]}", names[1], points, won, *cells.values())
+        table.add_row(f"[bold]{names[0]}", names[1], points, *cells.values())
     return table
 
 
 def _agreement(duel: match.Duel, per_game: int) -> str:
-    """Whether the two halves, dealt from seeds of their own, and the seats tell the same."""
+    """Games won, and whether the two halves, dealt from seeds of their own, and the seats tell the same."""
+    won = f"won {100 * duel.won.mean():.1f} ± {100 * duel.win_margin:.1f} % of games"
     halves = " ".join(f"{mean / per_game:+.2f}" for mean in duel.seed_sets)
     seats = " ".join(f"{mean / per_game:+.2f}" for mean in duel.by_seat)
-    return f"  {Path(duel.challenger).name} - {Path(duel.opponent).name}: seed sets {halves}; by seat {seats}"
+    names = f"{Path(duel.challenger).name} - {Path(duel.opponent).name}"
+    return f"{names}: {won}; seed sets {halves}; by seat {seats}"
 
 
 def _rank(bots: list[str], duels: list[match.Duel]) -> None:
