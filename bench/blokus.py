@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core import figure, speed
+from core import speed
+from figures import figure
 from ludus import games
 from ludus.core import seeds
 from ludus.core.conformance import Play

@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
+from figures import figure, measured, short
 from ludus import games
 from ludus.core.seeds import generator
 
@@ -24,16 +25,6 @@ TARGETS = {
     "ofc.fl17": "under 5",
     "worker.start": "under 1.5",
 }
-figures: dict[str, tuple[float, str]] = {}
-
-
-def figure(name: str, value: float, unit: str) -> None:
-    print(f"figure {name} {short(value)} {unit}", flush=True)
-    figures[name] = value, unit
-
-
-def short(value: float) -> str:
-    return f"{value:.4g}" if value < 1e4 else f"{value:.0f}"
 
 
 # ---- the table
@@ -75,14 +66,14 @@ def table_scaling(rounds: int = 7) -> None:
         pipe.recv()
     alone, both = [], []
     for _ in range(rounds):
-        alone.append([measured([pipe])[0] for pipe in pipes])
-        both.append(sum(measured(pipes)))
+        alone.append([asked([pipe])[0] for pipe in pipes])
+        both.append(sum(asked(pipes)))
     for pipe in pipes:
         pipe.send(False)
     figure("ofc.table.scaling", max(both) / np.max(alone, axis=0).mean(), "x")
 
 
-def measured(pipes: list[Connection]) -> list[float]:
+def asked(pipes: list[Connection]) -> list[float]:
     for pipe in pipes:
         pipe.send(True)
     return [pipe.recv() for pipe in pipes]
@@ -189,7 +180,7 @@ def main() -> None:
     fantasyland(17, 2, 60)
     worker_start()
     grid = Grid("figure", "value", "unit", "target", box=None, pad_edge=False)
-    for name, (value, unit) in figures.items():
+    for name, (value, unit) in measured.items():
         grid.add_row(name, short(value), unit, TARGETS.get(name, ""))
     Console().print("", grid)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from figures import figure
 from ludus.config import Config, resolve
 from ludus.train.loop import train
 
@@ -26,7 +27,7 @@ def steady_speed(config: Config) -> tuple[float, dict]:
 
 def tell(name: str, config: Config) -> None:
     speed, last = steady_speed(config)
-    print(f"figure {name} {speed:.0f} decisions/s", flush=True)
+    figure(name, speed, "decisions/s")
     for key in sorted(last):
         if key.startswith(("time/", "workers/", "cpu/", "game/fouls", "game/royalties", "memory", "layout")):
             print(f"    {key} {last[key]}")

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from figures import figure
 from ludus.config import overlay, resolve
 from ludus.nets.net import Net, flat_size, flatten
 from ludus.store.run import EVENTS, METRICS, read_lines
@@ -21,10 +22,6 @@ from ludus.train.loop import make_pool, spec_of, train
 from ludus.train.pool import ProcessPool
 
 SOAK_S, KILLS = 600.0, 200
-
-
-def figure(name: str, value: float, unit: str) -> None:
-    print(f"figure {name} {value:.4g} {unit}", flush=True)
 
 
 def costs(folder: Path, seconds: float = 60.0) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import rivals
+from figures import figure, measured
 from ludus import machine, match
 from ludus.config import overlay, resolve
 from ludus.core import seeds
@@ -45,13 +46,6 @@ FAST = {
 }  # fmt: skip
 """OFC for those who are in a hurry: small batches and a teacher to the end."""
 RIVALS_S, OURS_S = 15.0, 20.0
-measured: dict[str, float] = {}
-
-
-def figure(name: str, value: float, unit: str) -> None:
-    measured[name] = value
-    text = f"{value:.4g}" if value < 1e4 else f"{value:.0f}"
-    print(f"figure {name} {text} {unit}", flush=True)
 
 
 def trained(game: str, preset: str, **changes: Any) -> tuple[Path, list[dict]]:
@@ -90,7 +84,7 @@ def ppo_rivals(python: str) -> None:
         if result is not None:
             speed[name] = result
             figure(f"rival.{name}", result, "steps/s")
-    ours = measured["ppo.steps"]
+    ours = measured["ppo.steps"][0]
     figure("ppo.vs_sb3", ours / speed.pop("sb3_maskable_subproc"), "x")
     figure("ppo.vs_best", ours / max(speed.values()), f"x ({max(speed, key=lambda name: speed[name])})")
 
