@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from ludus.algos.ppo import STRETCH, Config, columns
-from ludus.algos.ppo.learner import Learner, advantages, stretches
+from ludus.algos.ppo.advantages import advantages, stretches
+from ludus.algos.ppo.learner import Learner
 from ludus.core.block import Block
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig

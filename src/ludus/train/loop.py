@@ -88,7 +88,8 @@ class Training:
         self.league = League(self.pool.past, config.decisions)
         if kept:
             self._load_players(kept)
-        self.sizer = Sizer(layout.workers, machine.usable_cores()) if self._resizable() else None
+        resizable = config.workers == "auto" and not config.sync
+        self.sizer = Sizer(layout.workers, machine.usable_cores()) if resizable else None
         self.saver = Saver(run.folder, config.checkpoints, start, self._saved)
         self._saved_at, self._saved_decisions = time.monotonic(), start
         run.event(
@@ -167,21 +168,18 @@ class Training:
         self._resize(metrics)
 
     def _resize(self, metrics: dict[str, Any]) -> None:
-        if self.sizer is None:
+        if self.sizer is None or not isinstance(self.pool, ProcessPool):
             return
         room = self.meter.room(metrics["cpu/all"])
         workers, why = self.sizer.advise(**room)
         if why:
-            self.pool.resize(workers)  # type: ignore[attr-defined]
+            self.pool.resize(workers)
             self.run.event("workers", count=workers, reason=why)
         # A thread whose core somebody else uses makes all the others wait: it costs far more than it gives.
         threads = max(1, self.layout.threads - round(room["others"]))
         if threads != torch.get_num_threads():
             torch.set_num_threads(threads)
             self.run.event("threads", count=threads, reason=f"other programs use {room['others']:.1f} cores")
-
-    def _resizable(self) -> bool:
-        return self.config.workers == "auto" and not self.config.sync and isinstance(self.pool, ProcessPool)
 
     # ---- saving and going on
 
@@ -210,7 +208,6 @@ class Training:
             "version": self.version,
             "rolled_back": self.rolled_back,
             "best": self.best,
-            "replaced": self.pool.health()["replaced"],
             "rows": self.config.rows,
             "workers": self.pool.snapshot(),
         }
