@@ -26,7 +26,7 @@ bench-core: $(READY)  ## the speed of what training stands on
 bench-train: $(READY) .venv-rivals  ## the speed and success of training, beside other libraries
 	$(BIN)/python bench/train.py
 
-bench-runs: $(READY)  ## what it costs that runs can be trusted; twelve minutes
+bench-runs: $(READY)  ## what it costs that runs can be trusted; thirteen minutes
 	$(BIN)/python bench/runs.py
 
 bench-gpu: $(READY)  ## training on a GPU

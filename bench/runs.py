@@ -7,8 +7,10 @@ the time that the loop spends on them, and the processor time of the thread that
 import random
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -20,6 +22,7 @@ from ludus.store.run import EVENTS, METRICS, read_lines
 from ludus.train.layout import lay_out
 from ludus.train.loop import make_pool, spec_of, train
 from ludus.train.pool import ProcessPool
+from ludus.train.profile import Profile
 
 SOAK_S, KILLS = 600.0, 200
 
@@ -31,6 +34,23 @@ def costs(folder: Path, seconds: float = 60.0) -> None:
     beside = sum(event["cpu_s"] for event in read_lines(folder / EVENTS) if event["event"] == "checkpoint")
     figure("runs.checkpoint_cost", 100 * (last["time/saving"] + beside) / last["seconds"], "%")
     figure("runs.logging_cost", 100 * last["time/reporting"] / last["seconds"], "%")
+
+
+def profile_cost(folder: Path, seconds: float = 30.0) -> None:
+    """The time that a profiled training spends on noting where its time went."""
+    spent, add = 0.0, Profile.add
+
+    def timed_add(self: Profile, *args: Any) -> None:
+        nonlocal spent
+        start = time.perf_counter()
+        add(self, *args)
+        spent += time.perf_counter() - start
+
+    Profile.add = timed_add  # type: ignore[method-assign]
+    changes = {"run": str(folder), "seconds": seconds, "decisions": 10**9, "profile": True}
+    train(overlay(resolve("ofc"), changes, "bench"), lambda metrics: None)
+    Profile.add = add  # type: ignore[method-assign]
+    figure("runs.profile_cost", 100 * spent / seconds, "%")
 
 
 def recovery(rounds: int = 5) -> None:
@@ -59,21 +79,24 @@ def recovery(rounds: int = 5) -> None:
 
 
 def soak(folder: Path, seconds: float) -> None:
-    """Kill workers at random all the time, and see that every decision is counted once."""
-    luck, kills, readings = random.Random(0), 0, []
+    """Kill workers at random moments all the time, and see that every decision is counted once."""
+    luck, kills, readings, over = random.Random(0), 0, [], threading.Event()
 
-    def kill_sometimes(metrics: dict) -> None:
+    def kill_sometimes() -> None:
         nonlocal kills
-        readings.append(metrics)
-        if luck.random() < KILLS / seconds:  # a reading a second
+        while not over.wait(luck.expovariate(KILLS / seconds)):
             workers = [w for child in psutil.Process().children() for w in child.children()]
-            if workers:
+            if readings and workers:
                 luck.choice(workers).kill()
                 kills += 1
 
+    killer = threading.Thread(target=kill_sometimes)
+    killer.start()
     changes = {"run": str(folder), "seconds": seconds, "decisions": 10**9, "log_s": 1.0, "workers": "2"}
     config = overlay(resolve("ofc"), changes, "bench")
-    train(config, kill_sometimes)
+    train(config, readings.append)
+    over.set()
+    killer.join()
     block = config.rows * config.steps
     learned = {reading["decisions"] % block for reading in readings}
     if learned != {0}:
@@ -91,6 +114,7 @@ def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SOAK_S
     with tempfile.TemporaryDirectory() as folder:
         costs(Path(folder) / "costs")
+        profile_cost(Path(folder) / "profile")
         recovery()
         soak(Path(folder) / "soak", seconds)
 
