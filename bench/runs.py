@@ -94,9 +94,11 @@ def soak(folder: Path, seconds: float) -> None:
     killer.start()
     changes = {"run": str(folder), "seconds": seconds, "decisions": 10**9, "log_s": 1.0, "workers": "2"}
     config = overlay(resolve("ofc"), changes, "bench")
-    train(config, readings.append)
-    over.set()
-    killer.join()
+    try:
+        train(config, readings.append)
+    finally:
+        over.set()
+        killer.join()
     block = config.rows * config.steps
     learned = {reading["decisions"] % block for reading in readings}
     if learned != {0}:

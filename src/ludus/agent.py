@@ -5,15 +5,19 @@ from pathlib import Path
 import numpy as np
 
 from ludus.core.dice import next64
+from ludus.core.errors import Usage
 from ludus.core.jit import njit
-from ludus.core.rules import Rules, States, Streams
+from ludus.core.rules import Bot, Rules, States, Streams
 from ludus.core.table import Table, Turn
 from ludus.nets import Memory
+from ludus.search.bot import SearchBot, parse_think
 from ludus.store.run import read_config, read_weights
 from ludus.train.worker import make_policy
 
 WIDTH = 8
 """Actions that a look ahead compares: the policy's first choices."""
+SIMULATIONS = 128
+"""Positions that an agent which searches looks at, unless told."""
 
 
 @njit
@@ -21,6 +25,33 @@ def uniforms(rng, out):
     """One number in [0, 1) from each row's stream."""
     for i in range(len(out)):
         out[i] = np.float32(next64(rng[i]) >> np.uint64(40)) / np.float32(1 << 24)
+
+
+def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot:
+    """The agent of a run. think: how far it looks ahead. at: which of its selves"""
+    config = read_config(folder)
+    if config.algo == "ppo":
+        rollouts, seconds = parse_think(think) if think else (0, 0.0)
+        if seconds:
+            raise Usage(
+                f"{folder} was trained by ppo, and looks into a number of futures: say +64, not +{think}"
+            )
+        return Agent(rules, folder, rollouts, at)
+    import torch
+
+    from ludus.algos.alphazero import utility
+    from ludus.algos.alphazero.evaluators import CpuNetwork
+
+    torch.set_num_threads(1)  # matches run on all cores already, and for one game more threads gain little
+    network = CpuNetwork(rules, config.net)
+    network.load_named(read_weights(folder, at))
+    search = config.alphazero.search
+    agent = SearchBot(
+        rules, SIMULATIONS, search.exploration, search.first_play, network, utility(config.alphazero)
+    )
+    if think:
+        agent.limit(think)
+    return agent
 
 
 class Agent:

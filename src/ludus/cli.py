@@ -60,7 +60,7 @@ def play(
     seat: int = 0,
     against: str | None = None,
     run: str | None = None,
-    rollouts: int = 0,
+    think: str = "",
     seed: int | None = None,
     switches: Switches = (),
 ) -> None:
@@ -70,13 +70,14 @@ def play(
         seat: Your seat.
         against: The bot in the other seats; the strongest unless told.
         run: The folder of a run whose agent takes the other seats.
-        rollouts: Futures that the agent looks into for each of its ideas.
+        think: How far the agent looks ahead, as 400 (positions or futures), or how long, as 100ms.
         seed: The same seed deals the same game.
     """
     from ludus.ui.play import play_in_terminal
 
-    if run is not None:
-        against = f"{run}+{rollouts}" if rollouts else run
+    against = against if run is None else run
+    if against is not None and think:
+        against = f"{against}+{think}"
     play_in_terminal(game, seat, against, seed, _flat(switches))
 
 
@@ -88,7 +89,7 @@ def evaluate(
     bots: tuple[str, ...] = (),
     against: tuple[str, ...] = (),
     at: str = "",
-    rollouts: int = 0,
+    think: str = "",
     hands: int | None = None,
     games: int | None = None,
     seed: int = 0,
@@ -100,7 +101,7 @@ def evaluate(
         bots: Who plays the tournament; all bots of the game unless told. A run's folder counts as a bot.
         against: The opponents of a run's agent; all bots of its game unless told.
         at: Which self of the run: `best`, or the milestone of so many decisions; the newest unless told.
-        rollouts: Futures that a run's agent looks into for each of its ideas.
+        think: How far a run's agent looks ahead, as 400 (positions or futures), or how long, as 100ms.
         hands: Hands of each match, for games that are sessions of hands (10,000 unless told).
         games: Games of each match (1,000 unless told).
         seed: The same seed deals the same cards.
@@ -110,7 +111,7 @@ def evaluate(
 
     if is_run(Path(game)):
         words = _flat(switches)
-        return command.evaluate_run(Path(game), at, list(against), rollouts, hands, games, seed, words)
+        return command.evaluate_run(Path(game), at, list(against), think, hands, games, seed, words)
     command.run_tournament(game, list(bots), hands, games, seed, _flat(switches))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ludus import games
+from ludus.algos.alphazero import Config as AlphaZeroConfig
 from ludus.algos.ppo import Config as PpoConfig
 from ludus.core.errors import Usage
 from ludus.nets import NetConfig
@@ -31,6 +32,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 class Config:
     game: str = ""
     """What is trained: a game of `ludus games`, gym:ID, zoo:ID or module:Class."""
+    algo: Literal["ppo", "alphazero"] = "ppo"
+    """How it learns."""
     preset: Literal["test", "quick", "default", "gpu"] = "default"
     """test: seconds, proves that everything works. quick: a minute or two. gpu: the large one."""
     run: str = ""
@@ -84,7 +87,9 @@ class Config:
     net: NetConfig = field(default_factory=NetConfig)
     """The network."""
     ppo: PpoConfig = field(default_factory=PpoConfig)
-    """The algorithm."""
+    """Learning by playing what looks best."""
+    alphazero: AlphaZeroConfig = field(default_factory=AlphaZeroConfig)
+    """Learning from a search; for native games on boards."""
 
 
 def resolve(game: str, preset: str | None = None, file: Path | None = None) -> Config:

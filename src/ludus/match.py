@@ -16,7 +16,9 @@ import numpy as np
 
 from ludus import games
 from ludus.core import seeds
-from ludus.core.rules import Bot, Rules
+from ludus.core.errors import Usage
+from ludus.core.rules import Bot, RandomBot, Rules
+from ludus.search.bot import SearchBot
 
 ROWS = 64
 """Environments side by side."""
@@ -91,11 +93,12 @@ def _play_chunk(
     rules = games.rules(game, **switches)
     bots = [player(challenger, game, rules), player(opponent, game, rules)]
     seats, count = rules.spec.seats, len(rules.spec.stats)
+    opening = getattr(games.find(game), "OPENING", 0)
     points, won = np.zeros((deals, seats)), np.zeros((deals, seats))
     stats = np.zeros((deals, seats, count), np.float32)
     for seat in range(seats):
         lineup = [bots[0] if other == seat else bots[1] for other in range(seats)]
-        final = play_games(rules, lineup, deals, seed)
+        final = play_games(rules, lineup, deals, seed, opening)
         score = np.zeros((deals, seats), np.float32)
         counted = np.zeros((deals, seats, count), np.float32)
         rules.score(final, score)
@@ -139,7 +142,7 @@ def table_duel(folder: Path, opponent: str, count: int, seed: int = 0) -> Duel:
         agent.forget(turn.ended | turn.truncated)
         if turn.finished is None:
             continue
-        for row, score, stats in zip(*turn.finished, strict=True):
+        for row, score, stats in zip(*turn.finished[:3], strict=True):
             if quota[row] > 0:
                 found.append((int(ours[row]), score.copy(), stats[ours[row]].copy()))
             quota[row] -= 1
@@ -157,24 +160,35 @@ def table_duel(folder: Path, opponent: str, count: int, seed: int = 0) -> Duel:
 def player(name: str, game: str, rules: Rules) -> Bot:
     """A bot of the game by name, or the agent of a run by its folder.
 
-    `FOLDER@best` and `FOLDER@3000000` are earlier selves of it; `FOLDER+64` looks 64 futures ahead.
+    `FOLDER@best` and `FOLDER@3000000` are earlier selves of it. `FOLDER+64` and `search+2000` say how far it
+    looks ahead, and `FOLDER+100ms` for how long.
     """
-    folder, _, rollouts = name.partition("+")
+    folder, _, think = name.partition("+")
     folder, _, at = folder.partition("@")
     from ludus.store.run import is_run
 
-    if not is_run(Path(folder)):
-        return games.bot(name, game, rules)
-    from ludus.agent import Agent
+    if is_run(Path(folder)):
+        from ludus.agent import make_agent
 
-    return Agent(rules, Path(folder), int(rollouts or 0), at)
+        return make_agent(rules, Path(folder), think, at)
+    bot = games.bot(folder, game, rules)
+    if think:
+        if not isinstance(bot, SearchBot):
+            raise Usage(f"{folder} doesn't look ahead, so it can't be told how far: leave out +{think}")
+        bot.limit(think)
+    return bot
 
 
-def play_games(rules: Rules, lineup: list[Bot], n: int, seed: int) -> np.ndarray:
-    """Final states of n games with a bot in each seat; equal seeds are equal deals."""
+def play_games(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int = 0) -> np.ndarray:
+    """Final states of n games with a bot in each seat; equal seeds are equal deals.
+
+    opening: first moves that are made at random, in games that would all be the same without
+    """
     states, rng = rules.blank(n), seeds.rows(seed, n, "deal")
-    choices = seeds.rows(seed, n, "choice")
+    choices, anyone = seeds.rows(seed, n, "choice"), RandomBot(rules)
     rules.deal(states, rng)
+    for _ in range(opening):
+        rules.play(states, anyone.choose(states, rng), rng)
     while True:
         over, seat = rules.over(states), rules.seat(states)
         if over.all():

@@ -1,1 +1,11 @@
-"""Algorithms: each file says what a block holds and how a learner turns blocks into better weights."""
+"""Algorithms. Each is a folder that offers, without importing torch, a `Config`, `columns(config, spec)`
+(what a block holds of each decision) and `make_learner(config, spec, device)`, where `config` is that of
+the whole training.
+"""
+
+import importlib
+from types import ModuleType
+
+
+def find(name: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{name}")

@@ -23,7 +23,7 @@ def evaluate_run(
     folder: Path,
     at: str,
     against: list[str],
-    rollouts: int,
+    think: str,
     hands: int | None,
     count: int | None,
     seed: int,
@@ -38,7 +38,7 @@ def evaluate_run(
     read_weights(folder, at)  # fail here, in one place, rather than in every process
     module = games.find(config.game)
     options = {**config.switches, **getattr(module, "EVALUATED", {}), **switches.parsed(config.game, words)}
-    agent = f"{folder}{f'@{at}' if at else ''}{f'+{rollouts}' if rollouts else ''}"
+    agent = f"{folder}{f'@{at}' if at else ''}{f'+{think}' if think else ''}"
     rules = games.rules(config.game, **options)
     known = games.bot_names(config.game)
     for name in against:

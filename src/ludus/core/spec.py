@@ -22,3 +22,10 @@ class Spec:
     """Whether a seat is kept from seeing part of the state."""
     box: tuple[np.ndarray, np.ndarray] | None = None
     """Lowest and highest action vector, for games with continuous actions."""
+    obs_planes: int = 0
+    """The first planes of an observation, which show the board; others are only numbers. 0: all show it."""
+    places: np.ndarray | None = None
+    """int64 [actions]: where an action is made, as a place in [layers, height, width] of the board, flat;
+    what has no square comes after. None for actions that aren't made on squares."""
+    owned: bool = False
+    """Whether a finished game tells who owns each square (`owners`)."""

@@ -17,6 +17,7 @@ class Finished(NamedTuple):
     rows: np.ndarray  # int64 [F]
     score: np.ndarray  # float32 [F, seats]
     stats: np.ndarray  # float32 [F, seats, len(spec.stats)]
+    states: np.ndarray | None = None  # spec.state [F]: how native games ended
 
 
 class Turn(NamedTuple):
@@ -110,7 +111,7 @@ class RulesTable:
         states, rng = self.states[rows], self.rng[rows]
         stats = np.zeros((len(rows), spec.seats, len(spec.stats)), np.float32)
         self.rules.stats(states, stats)
-        finished = Finished(rows, self._score[rows], stats)
+        finished = Finished(rows, self._score[rows], stats, states.copy())
         self.rules.deal(states, rng)
         self.states[rows], self.rng[rows] = states, rng
         self._score[rows] = 0

@@ -20,6 +20,10 @@ class NetConfig:
     """Choice and value share their layers; False gives the value its own."""
     memory: int = 0
     """Width of an LSTM after the layers, for games whose observation doesn't tell all; 0 for none."""
+    channels: int = 64
+    """Planes between the layers of a residual network (alphazero)."""
+    blocks: int = 4
+    """Residual blocks of two convolutions each (alphazero)."""
 
     def reads_images(self, spec: Spec) -> bool:
         if self.trunk == "auto":

@@ -130,19 +130,19 @@ def _convolutions(shape: tuple[int, int, int]) -> tuple[list[nn.Module], int]:
     return layers, width
 
 
-def flat_size(net: Net) -> int:
+def flat_size(net: nn.Module) -> int:
     return sum(tensor.numel() for tensor in net.state_dict().values())
 
 
 @torch.no_grad()
-def flatten(net: Net, out: np.ndarray) -> None:
+def flatten(net: nn.Module, out: np.ndarray) -> None:
     """All weights into one float32 vector, in the order of the state dictionary."""
     parts = [tensor.reshape(-1).float() for tensor in net.state_dict().values()]
     torch.from_numpy(out).copy_(torch.cat(parts))
 
 
 @torch.no_grad()
-def unflatten(net: Net, vector: np.ndarray) -> None:
+def unflatten(net: nn.Module, vector: np.ndarray) -> None:
     at = 0
     for tensor in net.state_dict().values():
         part = torch.from_numpy(vector[at : at + tensor.numel()])

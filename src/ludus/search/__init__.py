@@ -4,6 +4,7 @@
 (`evaluators.py`). It knows no network and no training. docs/search.md tells how it searches.
 """
 
+import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from ludus.search.evaluators import Evaluator, Utility, own_evaluator, win_share
 from ludus.search.tree import (
     TINY,
     Root,
+    add_gumbel,
     child_of,
     descend,
     grow,
@@ -78,6 +80,17 @@ def where(mask: np.ndarray) -> Any:
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
+def list_legal(rules: Rules, states: States, actions: np.ndarray, counts: np.ndarray) -> None:
+    """Legal actions as numbers, in order, as many as there is room for. actions: int32 [N, room]"""
+    listed: Any = getattr(rules, "list_legal", None)  # of games that have more actions than moves
+    if listed:
+        listed(states, actions, counts)
+        return np.minimum(counts, actions.shape[1], out=counts)
+    legal = np.zeros((len(states), rules.spec.actions), bool)
+    rules.legal(states, legal)
+    list_marks(legal, actions, counts)
+
+
 class Search:
     """The trees of up to `games` games. `start`, then `run` and `follow` for every move."""
 
@@ -118,17 +131,26 @@ class Search:
             else:
                 self.states[g, 0], self.tree.used[g] = states[g], 0
 
-    def run(self, rng: Streams, simulations: int | None = None) -> Result:
-        """Think in every row whose game is not over; chance comes from its stream. rng: [N, 2]"""
+    def run(
+        self, rng: Streams, simulations: int | None = None, noise: float | None = None, seconds: float = 0.0
+    ) -> Result:
+        """Think in every row whose game is not over; chance comes from its stream. rng: [N, 2]
+
+        simulations, noise: other than configured. seconds: stop after so much time, if not before
+        """
+        until = time.perf_counter() + seconds
         simulations = min(simulations or self.config.simulations, self.config.simulations)
+        noise = self.config.noise if noise is None else noise
         rows = np.flatnonzero(~self.rules.over(self.states[: self.count, 0]))
         streams = rng[rows]
         self.tree.used[self.tree.used + simulations > self.tree.visits.shape[1]] = 0  # no room: start anew
         self._plant(rows, streams)
-        root = self._make_root(rows, streams, simulations)
+        root = self._make_root(rows, streams, simulations, noise)
         simulate = self._simulate_redealt if self.rules.spec.hidden else self._simulate
         for step in range(simulations):
             simulate(rows, streams, root, step)
+            if seconds and time.perf_counter() > until:
+                break
         rng[rows] = streams
         return self._result(rows, root)
 
@@ -141,17 +163,16 @@ class Search:
         self._grow(rows[new], none, none, states, luck)
         streams[new] = luck
 
-    def _make_root(self, rows: np.ndarray, streams: Streams, simulations: int) -> Root:
+    def _make_root(self, rows: np.ndarray, streams: Streams, simulations: int, noise: float) -> Root:
         tree, config = self.tree, self.config
         gumbel = config.root == "gumbel"
         prior = np.log(tree.prior[:, 0] + TINY) if gumbel else tree.prior[:, 0].copy()
-        for i, g in enumerate(rows if config.noise else ()):
+        if noise and gumbel:
+            add_gumbel(prior, rows, tree.edges[:, 0], np.float32(noise), streams)
+        for i, g in enumerate(rows if noise and not gumbel else ()):
             count, luck = tree.edges[g, 0], np.random.default_rng(int(next64(streams[i])))
-            if gumbel:
-                prior[g, :count] += config.noise * luck.gumbel(size=count)
-            else:
-                noise = luck.dirichlet(np.full(count, DIRICHLET / count))
-                prior[g, :count] += config.noise * (noise - prior[g, :count])
+            drawn = luck.dirichlet(np.full(count, DIRICHLET / count))
+            prior[g, :count] += noise * (drawn - prior[g, :count])
         wanted = [halving(max(1, n), simulations) for n in range(config.considered + 1)] if gumbel else [[0]]
         return Root(gumbel, prior, tree.tries[:, 0].copy(), np.array(wanted, np.int32))
 
@@ -207,21 +228,13 @@ class Search:
                 self.rules.score(some, values)
                 values, counts[:] = self.utility(values), 0
             else:
-                self._list_legal(some, actions, counts)
+                list_legal(self.rules, some, actions, counts)
                 self.evaluate(some, actions, counts, luck, logits, values)
                 rng[which] = luck
             seat = self.rules.seat(some)
             grow(self.tree, at, parent[which], edge[which], seat, actions, counts, logits, values)
             if not self.rules.spec.hidden:
                 self.states[at, self.tree.used[at] - 1] = some
-
-    def _list_legal(self, states: States, actions: np.ndarray, counts: np.ndarray) -> None:
-        listed: Any = getattr(self.rules, "list_legal", None)  # of games that have more actions than moves
-        if listed:
-            return listed(states, actions, counts)
-        legal = np.zeros(actions.shape, bool)
-        self.rules.legal(states, legal)
-        list_marks(legal, actions, counts)
 
     def _result(self, rows: np.ndarray, root: Root) -> Result:
         n, counts = self.count, np.zeros(self.count, np.int32)

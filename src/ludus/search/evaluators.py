@@ -6,6 +6,7 @@ import numpy as np
 
 from ludus.core.jit import njit
 from ludus.core.rules import RandomBot, Rules, States, Streams
+from ludus.core.spec import Spec
 
 Evaluator = Callable[[States, np.ndarray, np.ndarray, Streams, np.ndarray, np.ndarray], None]
 """evaluate(states, actions, counts, rng, logits, values), for games that are not over.
@@ -51,13 +52,14 @@ class Playouts:
 
 
 class Network:
-    """A network's view: `forward(obs)` gives logits [N, A] and values, both float32.
+    """A network's view: `forward(obs)` gives logits [N, places] and values, both float32.
 
-    Values are of the seat to move, [N] (the others lose what it wins), or [N, seats] in the order of play.
+    Values are of the seat to move, [N, 1] (the others lose what it wins), or [N, seats] in the order of play.
     """
 
     def __init__(self, rules: Rules, forward: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> None:
         self.rules, self.forward = rules, forward
+        self.places = action_places(rules.spec)
 
     def __call__(
         self, states: States, actions: np.ndarray, counts: np.ndarray, rng: Streams, logits: np.ndarray,
@@ -67,17 +69,31 @@ class Network:
         obs = np.empty((len(states), *spec.obs_shape), spec.obs_dtype)
         self.rules.observe(states, obs)
         everything, value = self.forward(obs)
-        pick_logits(everything, actions, counts, logits)
-        if value.ndim == 1:
-            value = np.repeat(-value[:, None] / max(1, spec.seats - 1), spec.seats, 1)
-            value[:, 0] *= -max(1, spec.seats - 1)
-        seat = self.rules.seat(states)[:, None]
-        np.put_along_axis(values, (seat + np.arange(spec.seats)) % spec.seats, value, 1)
+        pick_logits(everything, self.places, actions, counts, logits)
+        values_by_seat(value, self.rules.seat(states), values)
+
+
+def action_places(spec: Spec) -> np.ndarray:
+    """Where a network's choice tells of each action, int64 [A]."""
+    return np.arange(spec.actions) if spec.places is None else spec.places
 
 
 @njit
-def pick_logits(everything, actions, counts, out):
-    """Those of the legal actions. everything: [N, A]; out: [N, A], its first counts[i] are written"""
+def pick_logits(everything, places, actions, counts, out):
+    """Those of the legal actions. everything: [N, places]; out: [N, A], its first counts[i] are written"""
     for i in range(len(counts)):
         for k in range(counts[i]):
-            out[i, k] = everything[i, actions[i, k]]
+            out[i, k] = everything[i, places[actions[i, k]]]
+
+
+@njit
+def values_by_seat(value, seat, out):
+    """Values in the order of play (or of the first alone) as values of the seats. out: [N, seats]"""
+    seats = out.shape[1]
+    for i in range(len(out)):
+        for ahead in range(seats):
+            at = (seat[i] + ahead) % seats
+            if ahead < value.shape[1]:
+                out[i, at] = value[i, ahead]
+            else:
+                out[i, at] = -value[i, 0] / max(1, seats - 1)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ludus.core.dice import next64
 from ludus.core.jit import njit
 
 VISIT_SCALE, VALUE_SCALE = 50.0, 1.0
@@ -261,6 +262,15 @@ def back_up(tree, g, node, value):
 
 
 @njit
+def add_gumbel(prior, rows, edges, scale, rng):
+    """Gumbel noise on the logarithms of priors. prior: [G, W]; rows: [N]; edges: [G]; rng: [N, 2]"""
+    for i in range(len(rows)):
+        for k in range(edges[rows[i]]):
+            uniform = (np.float64(next64(rng[i]) >> np.uint64(11)) + 0.5) / 2.0**53
+            prior[rows[i], k] -= scale * np.float32(np.log(-np.log(uniform)))
+
+
+@njit
 def keep_subtree(tree, g, top, old):
     """Make `top` the root and forget all that is not below it. old: int32 [M], where nodes were before"""
     new = np.full(tree.used[g], -1, np.int32)
@@ -347,10 +357,10 @@ def most_tried(tree, g):
 
 @njit
 def list_marks(legal, actions, counts):
-    """A mask as numbers. legal: bool [N, A]; actions: int32 [N, A]; counts: int32 [N]"""
+    """A mask as numbers, as many as there is room for. legal: bool [N, A]; actions: int32 [N, room]"""
     for i in range(len(legal)):
         counts[i] = 0
         for action in range(legal.shape[1]):
-            if legal[i, action]:
+            if legal[i, action] and counts[i] < actions.shape[1]:
                 actions[i, counts[i]] = action
                 counts[i] += 1

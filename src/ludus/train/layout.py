@@ -46,7 +46,8 @@ def _central(config: Config, device: str) -> Layout:
     groups = max(2, cores - 2) if config.workers == "auto" else max(1, int(config.workers))
     where = "processes" if ":" in config.game else "threads"
     why = f"{groups} groups of games in {where}, inference on {device} beside the learner"
-    return Layout(groups, False, max(1, cores // 2), device, True, why)
+    overlap = config.algo == "alphazero" and not config.sync
+    return Layout(groups, overlap, max(1, cores // 2), device, True, why)
 
 
 def local(config: Config, spec: Spec, device: str) -> Layout:
@@ -67,7 +68,8 @@ def local(config: Config, spec: Spec, device: str) -> Layout:
 def _bearable(config: Config, spec: Spec) -> int:
     """Workers for which there is memory; at least one."""
     _, free = machine.memory_bytes()
-    return max(1, int(0.8 * free // (WORKER_BYTES + (0 if config.net.is_plain(spec) else TORCH_BYTES))))
+    plain = config.algo == "ppo" and config.net.is_plain(spec)
+    return max(1, int(0.8 * free // (WORKER_BYTES + (0 if plain else TORCH_BYTES))))
 
 
 class Sizer:

@@ -8,7 +8,7 @@ from ludus import games
 from ludus.core import seeds
 from ludus.core.dice import legal_choice
 from ludus.core.errors import Usage
-from ludus.core.table import RulesTable, Table, Turn
+from ludus.core.table import Finished, RulesTable, Table, Turn
 from ludus.nets import Memory
 
 if TYPE_CHECKING:
@@ -103,13 +103,16 @@ class PastPlayer:
     """Earlier selves: every row has one of them for the length of a game."""
 
     def __init__(self, plan: "Plan", table: Table, past, rng: np.random.Generator) -> None:
-        from ludus.train.worker import make_policy
-
         self.past, self.rng = past, rng
-        self.policies = [make_policy(table.spec, plan.net) for _ in range(past.slots)]
+        self.policies = [self.make_policy(plan, table) for _ in range(past.slots)]
         self.versions = [-1] * past.slots
         self.slot = np.zeros(table.rows, np.int64)
         self.memory = Memory(plan.net, table.rows, table.spec.seats) if plan.net.memory else None
+
+    def make_policy(self, plan: "Plan", table: Table) -> Any:
+        from ludus.train.worker import make_policy
+
+        return make_policy(table.spec, plan.net)
 
     def draw(self, rows: np.ndarray) -> None:
         """Choose which past self plays in each row, the better rated more often."""
@@ -122,12 +125,16 @@ class PastPlayer:
         for slot in np.unique(self.slot[rows]):
             self._refresh(slot)
             here = self.slot[rows] == slot
-            some = rows[here]
-            memory = self.memory.at(some, turn.seat[some]) if self.memory else None
-            act = self.policies[slot].act
-            actions[here], _, memory = act(turn.obs[some], turn.legal[some], self.rng, 1.0, memory)
-            if self.memory:
-                self.memory.put(some, turn.seat[some], memory)
+            actions[here] = self.act(slot, rows[here], turn)
+        return actions
+
+    def act(self, slot: int, rows: np.ndarray, turn: Turn) -> np.ndarray:
+        """What one of them chooses."""
+        memory = self.memory.at(rows, turn.seat[rows]) if self.memory else None
+        act = self.policies[slot].act
+        actions, _, memory = act(turn.obs[rows], turn.legal[rows], self.rng, 1.0, memory)
+        if self.memory:
+            self.memory.put(rows, turn.seat[rows], memory)
         return actions
 
     def snapshot(self) -> dict[str, Any]:
@@ -155,8 +162,9 @@ class PastPlayer:
 class Seating:
     """Puts players into seats at every deal and plays the opponents' decisions of a table."""
 
-    def __init__(self, plan: "Plan", table: Table, index: int, past) -> None:
-        self.table, self.spec = table, table.spec
+    def __init__(self, plan: "Plan", table: Table, index: int, past, make_past=None) -> None:
+        """make_past: makes the player of past selves, if it isn't `PastPlayer`"""
+        self.table, self.spec, self.make_past = table, table.spec, make_past or PastPlayer
         self.mix = parse_mix(plan.opponents, plan.game)
         self.alone = set(self.mix) == {SELF}
         self.names = [SELF, *(name for name in self.mix if name != SELF)]
@@ -166,10 +174,12 @@ class Seating:
         for name in self.names[1:]:
             self.players.append(self._player(name, plan, index, past))
         self.lineup = np.zeros((table.rows, self.spec.seats), np.int8)
+        self.finished: list[Finished] = []
+        """Games that ended in the last step."""
 
     def _player(self, name: str, plan: "Plan", index: int, past) -> Player:
         if name == PAST:
-            return PastPlayer(plan, self.table, past, seeds.generator(plan.seed, "worker", index, "past"))
+            return self.make_past(plan, self.table, past, seeds.generator(plan.seed, "worker", index, "past"))
         return bot_player(name, plan, self.table, index)
 
     def start(self, turn: Turn) -> Turn:
@@ -179,6 +189,7 @@ class Seating:
 
     def step(self, actions: np.ndarray, report: "Report") -> Turn:
         """Play the learning policy's actions, then the opponents' until it is to move everywhere."""
+        self.finished.clear()
         turn = self.table.step(actions)
         self._note(turn, report)
         return turn if self.alone else self._until_ours(turn, report)
@@ -218,6 +229,7 @@ class Seating:
         done = turn.finished
         if done is None:
             return
+        self.finished.append(done)
         ours = self.lineup[done.rows] == LEARNER  # [F, seats]
         if report is not None:
             report.games += len(done.rows)

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from ludus import games, machine
-from ludus.algos import ppo
-from ludus.algos.ppo.learner import Learner
+from ludus import algos, games, machine
 from ludus.config import Config
 from ludus.core import seeds
 from ludus.core.errors import Failure, Stopped, Usage
 from ludus.core.spec import Spec
-from ludus.nets.net import Net, flat_size, flatten
+from ludus.nets.net import flat_size, flatten
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint, Saver
 from ludus.store.outlets import Outlets
@@ -29,6 +27,7 @@ from ludus.train.measure import measured_layout
 from ludus.train.meter import Meter
 from ludus.train.pool import LocalPool, Pool, ProcessPool, make_context
 from ludus.train.profile import Profile
+from ludus.train.search_pool import SearchPool
 from ludus.train.stop import Stop
 from ludus.train.weights import Past
 from ludus.train.worker import Plan
@@ -67,8 +66,8 @@ class Training:
         self.config, self.run, self.screen = config, run, screen
         torch.manual_seed(seeds.derive(config.seed, "learner"))
         torch.set_num_threads(layout.threads)
-        net = Net(spec, config.net)
-        self.learner = Learner(spec, net, config.ppo, layout.device)
+        self.learner = algos.find(config.algo).make_learner(config, spec, layout.device)
+        net = self.learner.net
         self.vector = np.zeros(flat_size(net), np.float32)
         self.version, self.rolled_back, self.best, self.replaced = 0, False, -math.inf, 0
         kept = checkpoint.newest(run.folder, lambda text: run.event("checkpoint skipped", reason=text))
@@ -192,7 +191,8 @@ class Training:
 
     def _save(self) -> None:
         weights = {
-            name: tensor.detach().cpu().clone() for name, tensor in self.learner.net.state_dict().items()
+            name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+            for name, tensor in self.learner.net.state_dict().items()
         }
         measure = self.meter.measure(self.league.metrics())
         best = measure if measure is not None and measure > self.best else None
@@ -248,7 +248,7 @@ class Training:
             raise Failure(
                 f"the loss is not a number at {self.meter.decisions:,} decisions, again after a smaller "
                 f"learning rate; {self.run.folder} keeps the last good checkpoint: "
-                "lower --ppo.learning-rate or --ppo.max-grad-norm"
+                f"lower --{self.config.algo}.learning-rate or --{self.config.algo}.max-grad-norm"
             )
         self.run.event("rolled back", reason="the loss is not a number", decisions=kept.decisions)
         self._load_learner(kept)
@@ -282,14 +282,23 @@ class Training:
 
 
 def spec_of(config: Config) -> Spec:
-    mix = parse_mix(config.opponents, config.game)
     if ":" not in config.game:
         rules = games.rules(config.game, **config.switches)
-        games.warm_up(config.game, rules, {*mix, config.ppo.teacher} - {"self", "past", ""})
+        games.warm_up(config.game, rules, _bots(config))
         return rules.spec
+    parse_mix(config.opponents, config.game)
+    if config.algo == "alphazero":
+        raise Usage(f"alphazero searches in native games only, and {config.game} is none: take --algo ppo")
     table = games.table(config.game, 1, **config.switches)
     table.close()
     return table.spec
+
+
+def _bots(config: Config) -> set[str]:
+    """Bots that play along, whose code must be there: `search` stands for that of alphazero itself."""
+    mix = parse_mix(config.opponents, config.game)
+    own = "search" if config.algo == "alphazero" else config.ppo.teacher
+    return {*mix, own} - {"self", "past", ""}
 
 
 def refuse_nothing_to_learn(config: Config, spec: Spec) -> None:
@@ -297,26 +306,30 @@ def refuse_nothing_to_learn(config: Config, spec: Spec) -> None:
     for name in ("decisions", "rows"):
         if getattr(config, name) < 1:
             raise Usage(f"{name} is {getattr(config, name)}, but must be at least 1")
-    if (config.steps - spec.seats) * config.rows < 2:
+    if config.algo == "ppo" and (config.steps - spec.seats) * config.rows < 2:
         raise Usage(f"steps is {config.steps}, too few to learn from: take at least {spec.seats + 2}")
 
 
 def make_pool(
-    config: Config, net: Net, layout: Layout, vector: np.ndarray, start: int = 0, log: str = ""
+    config: Config, net: torch.nn.Module, layout: Layout, vector: np.ndarray, start: int = 0, log: str = ""
 ) -> Pool:
     """start: decisions made before, so that games are not played again. log: for what workers print"""
+    searching = config.algo == "alphazero"
     plan = Plan(
         config.game, config.switches, config.net, config.rows, config.steps, config.opponents,
-        seeds.derive(config.seed, "play", start) >> 1, max(layout.workers, 1), config.ppo.teacher,
-        config.explore,
+        seeds.derive(config.seed, "play", start) >> 1, max(layout.workers, 1),
+        teacher="" if searching else config.ppo.teacher,
+        alphazero=config.alphazero if searching else None, explore=config.explore,
     )  # fmt: skip
-    bots = {*parse_mix(config.opponents, config.game), config.ppo.teacher} - {"self", "past", ""}
-    preload.announce(config.game, config.switches, sorted(bots))
-    context = make_context(config.start)
-    past, columns = Past(context, len(vector)), ppo.columns(net.spec, config.ppo, config.net.memory)
+    preload.announce(config.game, config.switches, sorted(_bots(config)))
+    context = make_context(config.start, torch_too=searching)
+    past = Past(context, len(vector))
     past.write(0, vector, 0)  # until there is another, the past self is the one we begin as
+    columns = algos.find(config.algo).columns(config, net.spec)  # type: ignore[arg-type]
+    if layout.central and searching:
+        return SearchPool(plan, columns, net, past, layout.workers, layout.overlap)  # type: ignore[arg-type]
     if layout.central:
-        return CentralPool(plan, columns, net, past, layout.workers, context)
+        return CentralPool(plan, columns, net, past, layout.workers, context)  # type: ignore[arg-type]
     if layout.workers == 0:
         return LocalPool(plan, columns, vector, past)
     per_block = config.rows * config.steps

@@ -4,8 +4,8 @@ import copy
 import dataclasses
 import time
 from collections.abc import Callable
+from typing import Any
 
-from ludus.algos.ppo.learner import Learner
 from ludus.config import Config
 from ludus.train.layout import Layout, local
 from ludus.train.pool import Pool
@@ -15,7 +15,7 @@ SECONDS = 1.0
 
 
 def measured_layout(
-    config: Config, central: Layout, learner: Learner, make_pool: Callable[[Layout], Pool]
+    config: Config, central: Layout, learner: Any, make_pool: Callable[[Layout], Pool]
 ) -> Layout:
     """The faster of central and local inference, and by how much."""
     other = local(config, learner.spec, central.device)
@@ -26,7 +26,7 @@ def measured_layout(
     return dataclasses.replace(best, why=f"{best.why} (measured decisions/s: {told})")
 
 
-def _speed(layout: Layout, learner: Learner, pool: Pool) -> float:
+def _speed(layout: Layout, learner: Any, pool: Pool) -> float:
     """Decisions/s that playing and learning would reach together."""
     kept = copy.deepcopy(learner.state_dict())
     try:
@@ -46,7 +46,7 @@ def _speed(layout: Layout, learner: Learner, pool: Pool) -> float:
     return 1 / (max(playing, learning) if layout.overlap else playing + learning)
 
 
-def _learning(learner: Learner, blocks: list) -> float:
+def _learning(learner: Any, blocks: list) -> float:
     """Seconds for a decision, once the update is recorded."""
     learner.learn(blocks, behind=False)
     start = time.perf_counter()

@@ -75,6 +75,8 @@ class Meter:
             "games": self.games,
             "speed/now": (self.decisions - self._read_decisions) / since,
             "speed/overall": (self.decisions - self.start) / max(elapsed, 1e-9),
+            "speed/games_min": 60 * self._since.games / since,
+            **{f"speed/{name}": count / since for name, count in self._since.counts.items()},
             "workers/count": health["workers"],
             "workers/replaced": health["replaced"],
             **{f"time/{name}": spent for name, spent in self._phases.items()},
@@ -153,6 +155,8 @@ class _Sums:
         self.score, self.stats = 0.0, np.zeros(len(spec.stats))
         self.seconds: dict[str, float] = defaultdict(float)
         self.seated: dict[str, int] = defaultdict(int)
+        self.counts: dict[str, float] = defaultdict(float)
+        self.shares: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(2))
 
     def add(self, delivery: Any, version: int) -> None:
         report = delivery.report
@@ -166,6 +170,10 @@ class _Sums:
             self.seconds[name] += spent
         for name, count in report.seated.items():
             self.seated[name] += count
+        for name, count in report.counts.items():
+            self.counts[name] += count
+        for name, share in report.shares.items():
+            self.shares[name] += share
 
     def means(self) -> dict[str, float]:
         """Means for each game and seat of the learning policy."""
@@ -173,6 +181,7 @@ class _Sums:
         found["policy/lag"] = self.lag / max(self.blocks, 1)
         total = sum(self.seated.values())
         found |= {f"seated/{name}": count / total for name, count in self.seated.items() if total}
+        found |= {name: part / whole for name, (part, whole) in self.shares.items()}
         if self.seats:
             found["game/score"] = self.score / self.seats
             found |= {

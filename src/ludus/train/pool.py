@@ -7,6 +7,7 @@ and `release` of all blocks the workers stand still, and `snapshot` tells where.
 
 import contextlib
 import os
+import signal
 import sys
 import threading
 import time
@@ -23,15 +24,16 @@ from ludus.core.block import Block, Column, block_bytes
 from ludus.core.errors import Failure
 from ludus.store.log import take_output
 from ludus.train.weights import Past, Shared, Weights
-from ludus.train.worker import Plan, Report, Worker
+from ludus.train.worker import Plan, Report, make_worker
 
 PATIENCE_S = 60.0
 """A worker that makes no decision for so long counts as hung."""
 LOOK_S = 0.25
 """How often a pool that waits looks around."""
 SNAPSHOT = "snapshot"
-TRIES = 5
-"""Deaths of one worker without a finished block in between that end the run."""
+TRIES, KILLED_TRIES = 5, 25
+"""Deaths of one worker without a finished block in between that end the run; more of them if it was killed
+from outside, which is not its game's fault."""
 
 
 class Delivery(NamedTuple):
@@ -80,7 +82,7 @@ class LocalPool:
 
     def __init__(self, plan: Plan, columns: list[Column], vector: np.ndarray, past: Past) -> None:
         self.past = past
-        self._worker = Worker(plan, 0, past)
+        self._worker = make_worker(plan, 0, past)
         self._block = Block(columns, plan.steps, plan.rows)
         self.publish(vector, 0)
 
@@ -273,12 +275,14 @@ class ProcessPool:
 
     def _replace(self, index: int, why: str) -> None:
         old = self._seats[index]
+        old.process.join(0.1)  # one that died leaves its reason
+        killed = old.process.exitcode == -9
         old.process.kill()
         old.process.join()
         old.pipe.close()
         deaths = old.deaths + 1
         words = old.last_words.strip()
-        if deaths > TRIES or "ludus.core.errors" in words:
+        if deaths > (KILLED_TRIES if killed else TRIES) or "ludus.core.errors" in words:
             last = words.splitlines()[-1] if words else "it said nothing"
             raise Failure(f"worker {index} {why} {deaths} times: {last}") from RuntimeError(words)
         self.replaced += 1
@@ -292,8 +296,6 @@ class ProcessPool:
 
 def serve(plan, index, columns, memory, weights, past, beats, pipe, log) -> None:
     """A worker process: fill the blocks it is asked for until told to stop or left alone."""
-    import signal
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the learner decides when to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_learner, daemon=True).start()
@@ -303,7 +305,7 @@ def serve(plan, index, columns, memory, weights, past, beats, pipe, log) -> None
         sys.modules["torch"].set_num_threads(1)
     try:
         beat = beats.array(np.int64, (-1,))[index : index + 1]
-        worker = Worker(plan, index, past, beat)
+        worker = make_worker(plan, index, past, beat)
         blocks = [Block(columns, plan.steps, plan.rows, shared.memory) for shared in memory]
         known = -1
         while (asked := pipe.recv()) is not None:
@@ -332,10 +334,16 @@ def _end_with_learner() -> None:
         os._exit(0)
 
 
-def make_context(start: str = "forkserver") -> Any:
-    """How processes start: each with one thread for its matrix products, since there is one for each core."""
+def make_context(start: str = "forkserver", torch_too: bool = False) -> Any:
+    """How processes start: each with one thread for its matrix products, since there is one for each core.
+
+    torch_too: they will all need it, so that it is there before they are
+    """
     os.environ.update({name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")})
     context = get_context(start)
     if start == "forkserver":
-        context.set_forkserver_preload(["ludus.train.pool", "ludus.nets.plain", "ludus.train.preload"])
+        modules = ["ludus.train.pool", "ludus.nets.plain", "ludus.train.preload"]
+        context.set_forkserver_preload(
+            [*modules, "ludus.algos.alphazero.evaluators"] if torch_too else modules
+        )
     return context

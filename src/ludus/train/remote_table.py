@@ -102,7 +102,7 @@ class Desk:
         self.asked[2] = 0 if done is None else len(done.rows)
         if done is not None:
             count = len(done.rows)
-            self["done"][:count], self["score"][:count], self["stats"][:count] = done
+            self["done"][:count], self["score"][:count], self["stats"][:count] = done[:3]
 
     def read(self) -> Turn:
         count, turn = self.asked[2], {name: self[name] for name in TURN}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ludus import games
+from ludus.algos.alphazero import Config as AlphaZeroConfig
 from ludus.core import seeds
 from ludus.core.block import Block
 from ludus.core.table import RulesTable, Table
@@ -28,6 +29,8 @@ class Plan:
     workers: int
     teacher: str = ""
     """The bot whose choice is written beside every decision, if any."""
+    alphazero: AlphaZeroConfig | None = None
+    """How to search, if this worker does."""
     explore: float = 0.0
     """Spread of the temperature: the first worker plays at 1 - explore, the last at 1 + explore."""
 
@@ -47,6 +50,26 @@ class Report:
     """Seats of started games by who sat there."""
     results: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Games of the learning policy against each opponent, and how many of them it won (a draw is a half)."""
+    counts: dict[str, float] = field(default_factory=dict)
+    """Other things done."""
+    shares: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """How many, of how many."""
+
+    def count(self, name: str, more: float) -> None:
+        self.counts[name] = self.counts.get(name, 0) + more
+
+    def share(self, name: str, part: float, whole: float) -> None:
+        before = self.shares.get(name, (0.0, 0.0))
+        self.shares[name] = (before[0] + part, before[1] + whole)
+
+
+def make_worker(plan: Plan, index: int, past, beat: np.ndarray | None = None) -> Any:
+    """A worker of the kind that the plan asks for."""
+    if plan.alphazero is None:
+        return Worker(plan, index, past, beat)
+    from ludus.train.selfplay import SelfPlay
+
+    return SelfPlay(plan, index, past, beat)
 
 
 def make_policy(spec, config: NetConfig):

@@ -5,6 +5,7 @@ were. `learner.py` learns from it.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -50,8 +51,8 @@ STRETCH = 16
 """Decisions of one seat in a row through which a network's memory is learned."""
 
 
-def columns(spec: Spec, config: Config, memory: int = 0) -> list[Column]:
-    """What a block holds of each decision. memory: width of the network's memory"""
+def columns(config: Any, spec: Spec) -> list[Column]:
+    """What a block holds of each decision."""
     action = (
         Column("action", spec.box[0].shape, np.dtype(np.float32))
         if spec.box
@@ -67,7 +68,14 @@ def columns(spec: Spec, config: Config, memory: int = 0) -> list[Column]:
         Column("ended", (), np.dtype(bool)),  # the game was over, or cut off, before the next decision
         Column("bootstrap", (), np.dtype(np.float32)),  # value of the cut-off position, 0 if it was over
     ]
-    if memory:
+    if memory := config.net.memory:
         found.append(Column("memory", (2 * memory,), np.dtype(np.float32)))  # before this decision
         found.append(Column("fresh", (), np.dtype(bool)))  # this seat's first decision in its game
-    return [*found, Column("teacher", (), np.dtype(np.int32))] if config.teacher else found
+    return [*found, Column("teacher", (), np.dtype(np.int32))] if config.ppo.teacher else found
+
+
+def make_learner(config: Any, spec: Spec, device: str) -> Any:
+    from ludus.algos.ppo.learner import Learner
+    from ludus.nets.net import Net
+
+    return Learner(spec, Net(spec, config.net), config.ppo, device)

@@ -3,11 +3,10 @@
 A decision's advantage continues at the same seat's next decision in that game.
 """
 
-import copy
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -16,26 +15,10 @@ from torch import Tensor
 from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.slopes import slopes
+from ludus.algos.recorded import Phase, Recorded, copied, joined, set_rate
 from ludus.core.block import Block
 from ludus.core.spec import Spec
 from ludus.nets.net import Net
-
-
-def joined(parameters: list[torch.nn.Parameter]) -> torch.nn.Parameter:
-    """All parameters as one long vector with a gradient, of which they become views.
-
-    Its norm and its step of Adam are one operation each, not one for every layer.
-    """
-    flat = torch.nn.Parameter(torch.cat([parameter.detach().reshape(-1) for parameter in parameters]))
-    flat.grad = torch.zeros_like(flat)
-    at = 0
-    for parameter in parameters:
-        parameter.data = flat.data[at : at + parameter.numel()].view_as(parameter)
-        at += parameter.numel()
-    return flat
-
-
-Phase = Callable[[str], AbstractContextManager[None]]
 
 
 class Learner:
@@ -49,7 +32,6 @@ class Learner:
         self._flat = joined(self._parameters)
         self.optimiser = torch.optim.Adam([self._flat], lr=rate, eps=1e-5, fused=True, capturable=self.on_gpu)
         self.phase: Phase = lambda name: nullcontext()
-        """Told of what learning consists of, for a profile."""
         self.progress = 0.0
         self.rate_scale = 1.0  # smaller after a training was rolled back
         self._seen_values = 0
@@ -161,16 +143,15 @@ class Learner:
         self._entropy_weight.fill_(config.entropy * self._decayed(config.entropy_end))
         left = 1 - self.progress / config.teacher_until if config.teacher_until else 0.0
         self._teacher_weight.fill_(config.teacher_weight * max(0.0, left))
-        self._set_rate(self.rate_scale * config.learning_rate * self._decayed(config.learning_rate_end))
+        set_rate(
+            self.optimiser, self.rate_scale * config.learning_rate * self._decayed(config.learning_rate_end)
+        )
         sums, last = torch.zeros(6, device=self.device), torch.zeros(6, device=self.device)
         updates = epochs = 0
         for _ in range(config.epochs):
             last.zero_()
             for pick in self._minibatches(total, runs):
-                if self.on_gpu and self._recorded is None:
-                    self._recorded = Recorded(self, data, len(pick))
-                losses = self._recorded.replay(pick) if self._recorded else self._update(data, pick)
-                last += losses
+                last += self._replay(data, pick) if self.on_gpu else self._update(data, pick)
                 updates += 1
             sums += last
             epochs += 1
@@ -181,6 +162,14 @@ class Learner:
             "losses/policy": policy, "losses/value": value, "policy/entropy": entropy, "policy/kl": kl,
             "policy/clipped": clipped, "losses/grad_norm": norm, "learner/epochs": epochs,
         }  # fmt: skip
+
+    def _replay(self, data: dict[str, Tensor], pick: Tensor) -> Tensor:
+        """As `_update`, recorded."""
+        if self._recorded is None:
+            self._pick = pick.clone()
+            self._recorded = Recorded(self.net, self.optimiser, lambda: self._update(data, self._pick))
+        self._pick.copy_(pick)
+        return self._recorded.replay()
 
     def _update(self, data: dict[str, Tensor], pick: Tensor) -> Tensor:
         """One step of the optimiser; policy, value, entropy, kl, clipped and gradient norm."""
@@ -243,13 +232,6 @@ class Learner:
     def _decayed(self, end: float) -> float:
         return 1 - (1 - end) * self.progress
 
-    def _set_rate(self, rate: float) -> None:
-        for group in self.optimiser.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
-
     def _track_values(self, target: Tensor) -> None:
         """Values are learned in units of their own spread, whatever a game's points are worth."""
         self._seen_values += 1
@@ -278,7 +260,7 @@ class Learner:
         }  # fmt: skip
         if self.on_gpu:
             state["luck_gpu"] = torch.cuda.get_rng_state(self.device)
-        return _copied(state)
+        return copied(state)
 
     def load_state_dict(self, state: dict) -> None:
         self.net.load_state_dict(state["net"])
@@ -289,48 +271,6 @@ class Learner:
         if self.on_gpu and "luck_gpu" in state:
             torch.cuda.set_rng_state(state["luck_gpu"], self.device)
         self._recorded = None  # it knows the optimiser's old tensors
-
-
-def _copied(tree):
-    """The same with all tensors on the CPU, so that training can go on while it is written."""
-    if isinstance(tree, Tensor):
-        return tree.detach().to("cpu", copy=True)
-    if isinstance(tree, dict):
-        return {name: _copied(branch) for name, branch in tree.items()}
-    return [_copied(branch) for branch in tree] if isinstance(tree, list | tuple) else tree
-
-
-class Recorded:
-    """An update recorded as a CUDA graph: launching its kernels one by one costs more than running them."""
-
-    def __init__(self, learner: Learner, data: dict[str, Tensor], size: int) -> None:
-        self.pick = torch.arange(size, device=learner.device)
-        kept = copy.deepcopy((learner.net.state_dict(), learner.optimiser.state_dict()))
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):  # warm-up, whose steps are taken back
-                learner._update(data, self.pick)
-        torch.cuda.current_stream().wait_stream(side)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.losses = learner._update(data, self.pick)
-        learner.net.load_state_dict(kept[0])
-        _restore_in_place(learner.optimiser, kept[1])
-
-    def replay(self, pick: Tensor) -> Tensor:
-        self.pick.copy_(pick)
-        self.graph.replay()
-        return self.losses
-
-
-def _restore_in_place(optimiser: torch.optim.Optimizer, kept: dict) -> None:
-    """Back to a kept state without new tensors: the recording holds the addresses of the old ones."""
-    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-    for number, parameter in enumerate(parameters):
-        for name, tensor in optimiser.state[parameter].items():
-            before = kept["state"].get(number, {}).get(name)
-            tensor.copy_(before) if before is not None else tensor.zero_()
 
 
 def column(block: Block, name: str) -> Tensor:

@@ -16,6 +16,33 @@ class Options:
     """Two seats on 14x14, or four on 20x20."""
 
 
+OPENING = 2
+"""First moves of a match that are made at random: there is no chance in the game to tell matches apart."""
+
+PRESETS: dict[str, dict] = {
+    "default": {
+        "algo": "alphazero",
+        "decisions": 3_000_000,
+        "rows": 64,
+        "steps": 16,
+        "net": {"channels": 64, "blocks": 4},
+    },
+    "test": {
+        "decisions": 512,
+        "rows": 8,
+        "steps": 16,
+        "net": {"channels": 8, "blocks": 1},
+        "alphazero": {"search": {"simulations": 4}, "quick": 2, "minibatch": 32, "replay_least": 128},
+    },
+    "quick": {
+        "seconds": 180.0,
+        "net": {"channels": 32, "blocks": 3},
+        "alphazero": {"minibatch": 128, "replay": 20_000},
+    },
+    "gpu": {"decisions": 20_000_000, "rows": 256, "alphazero": {"minibatch": 1024, "replay": 1_000_000}},
+}
+
+
 def make_rules(options: Options) -> Rules:
     from ludus.games.blokus.rules import Blokus
 

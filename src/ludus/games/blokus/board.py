@@ -126,6 +126,13 @@ def symmetries(name: str) -> tuple[Symmetry, ...]:
     return same, Symmetry("diagonal", _renumbered(layout.side, lambda y, x: (x, y)), flipped)
 
 
+def places(board: Board) -> np.ndarray:
+    """A plane for each shape says where its corner goes; the pass comes after them. int64 [P + 1]"""
+    row, column = np.divmod(board.placement_bit.astype(np.int64), board.side + 1)
+    found = (board.placement_shape.astype(np.int64) * board.side + row) * board.side + column
+    return np.append(found, len(SHAPES) * board.side**2)
+
+
 def _room(shape: int, side: int) -> tuple[int, int]:
     """Rows and columns in which the corner of a shape can be."""
     height, width = np.max(SHAPES[shape], axis=0)

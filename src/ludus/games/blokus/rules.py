@@ -6,7 +6,7 @@ from ludus.core.errors import Usage
 from ludus.core.jit import njit
 from ludus.core.spec import Spec
 from ludus.games.blokus import Options, text
-from ludus.games.blokus.board import LAYOUTS, make_board, symmetries
+from ludus.games.blokus.board import LAYOUTS, make_board, places, symmetries
 from ludus.games.blokus.estimate import estimate_rows
 from ludus.games.blokus.moves import PIECE_COUNT, STATES, act, list_actions, start
 
@@ -71,6 +71,18 @@ def observe_rows(board, states, out):
             planes[i, at, PIECE_COUNT] = state.stuck >> seat & 1
 
 
+@njit
+def owner_rows(board, states, seat, out):
+    """Seats in the order of play from `seat` on, and seen from there. out: bool [N, S, squares]"""
+    seats = out.shape[1]
+    for i in range(len(states)):
+        for ahead in range(seats):
+            mine = states[i].mine[(seat[i] + ahead) % seats]
+            for square in range(out.shape[2]):
+                bit = board.square_bit[ahead, square]
+                out[i, ahead, square] = mine[bit >> 6] >> np.uint64(bit & 63) & np.uint64(1)
+
+
 class Blokus:
     def __init__(self, options: Options) -> None:
         if options.board not in LAYOUTS:
@@ -85,6 +97,9 @@ class Blokus:
             obs_shape=(seats * (SQUARE_PLANES + PIECE_PLANES), side, side),
             state=STATES[options.board],
             stats=STATS,
+            obs_planes=seats * SQUARE_PLANES,
+            places=places(self.board),
+            owned=True,
         )
 
     def blank(self, n):
@@ -139,6 +154,10 @@ class Blokus:
         }
         for place, name in enumerate(STATS):
             out[:, :, place] = found[name]
+
+    def owners(self, states, seat, out):
+        """Who covers each square, in the view of a seat. seat: int8 [N]; out: bool [N, seats, squares]"""
+        owner_rows(self.board, states, seat, out)
 
     def redeal(self, states, rng):
         pass  # nothing is hidden

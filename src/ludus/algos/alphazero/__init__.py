@@ -1,0 +1,106 @@
+"""AlphaZero (Silver et al. 2018; Danihelka et al. 2022 for few simulations; Wu 2020 for what is learned):
+what it can be told, and what a block holds. Needs no torch.
+
+A block holds decisions of finished games: each knows what its search found and how its game ended.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ludus.core.block import Column
+from ludus.core.spec import Spec
+from ludus.search import SearchConfig
+
+LISTED = 32
+"""Actions of a search's policy that are remembered: the likeliest."""
+
+
+def _self_play() -> SearchConfig:
+    return SearchConfig(simulations=32, root="gumbel", noise=1.0, width=64)
+
+
+@dataclass(frozen=True)
+class Config:
+    search: SearchConfig = field(default_factory=_self_play)
+    """How moves are searched for in self-play."""
+    full_share: float = 0.5
+    """Share of moves that are searched in full; the others are searched quickly, only to reach the end."""
+    quick: int = 8
+    """Simulations of a quick search."""
+    drawn_moves: int = 0
+    """First moves of a game that are drawn from what the search found; later ones are its best."""
+    learning_rate: float = 2e-3
+    """Adam's step at the start of the run; it falls in a straight line."""
+    learning_rate_end: float = 0.05
+    """Share of the learning rate that is left at the end of the run."""
+    weight_decay: float = 1e-4
+    minibatch: int = 256
+    """Decisions in one step of the optimiser."""
+    reuse: float = 4.0
+    """How often a decision is learned from, on average."""
+    replay: int = 200_000
+    """Decisions that are remembered."""
+    replay_least: int = 2_000
+    """Learning starts once so many are there."""
+    newer: float = 1.5
+    """How much newer decisions are favoured: 1 not at all, 2 draws 70 % from the newest half."""
+    score_weight: float = 0.25
+    """Share of the points in what a search plays for; the rest is to win."""
+    score_scale: float = 20.0
+    """Points that make a clear win."""
+    found: float = 0.25
+    """Share of what the search expected in the value to be learned; the rest is how the game ended."""
+    score_loss: float = 0.25
+    """Weight of learning the points beside the value."""
+    owner_loss: float = 0.25
+    """Weight of learning who will own each square, where the game tells."""
+    max_grad_norm: float = 1.0
+    """Longer gradients are shortened to this."""
+    arena: int = 32
+    """Simulations of past selves, which are met as `opponents` says."""
+
+
+def columns(config: Any, spec: Spec) -> list[Column]:
+    """What a block holds of each decision."""
+    return record(config.alphazero, spec)
+
+
+def make_learner(config: Any, spec: Spec, device: str) -> Any:
+    from ludus import games
+    from ludus.algos.alphazero.learner import Learner
+
+    rules = games.rules(config.game, **config.switches)
+    return Learner(rules, config.net, config.alphazero, device, config.seed)
+
+
+def record(config: Config, spec: Spec) -> list[Column]:
+    assert spec.state is not None
+    listed, whole = min(LISTED, config.search.width, spec.actions), np.dtype(np.float32)
+    found = [
+        Column("state", (spec.state.itemsize,), np.dtype(np.uint8)),
+        Column("action", (listed,), np.dtype(np.int32)),  # as the search's policy lists them
+        Column("policy", (listed,), whole),  # 0 where it lists no more
+        Column("full", (), np.dtype(bool)),  # whether the policy is worth learning
+        Column("expected", (spec.seats,), whole),  # what the search found that every seat gets
+        Column("value", (spec.seats,), whole),  # and what they got
+        Column("score", (spec.seats,), whole),
+    ]
+    if spec.owned:
+        squares = int(np.prod(spec.obs_shape[1:]))
+        found.append(Column("owner", (-(-spec.seats * squares // 8),), np.dtype(np.uint8)))  # bits, packed
+    return found
+
+
+def utility(config: Config) -> Callable[[np.ndarray], np.ndarray]:
+    """What final scores are worth to each seat, in [-1, 1]: to win, and by how much."""
+    from ludus.search.evaluators import win_share
+
+    weight, scale = np.float32(config.score_weight), np.float32(config.score_scale)
+
+    def mixed(score: np.ndarray) -> np.ndarray:
+        return (1 - weight) * win_share(score) + weight * np.tanh(score / scale)
+
+    return mixed

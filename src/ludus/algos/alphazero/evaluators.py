@@ -1,0 +1,115 @@
+"""Networks as a search's `Evaluator`: on a worker's CPU, or on the learner's device for a group of games."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+
+from ludus.core.rules import Rules, States, Streams
+from ludus.nets import NetConfig
+from ludus.nets.board import BoardNet
+from ludus.nets.net import unflatten
+from ludus.search.evaluators import Network, action_places, values_by_seat
+
+BUCKET = 64
+"""Legal actions travel in multiples of so many, so that few sizes of memory are asked for."""
+
+
+class CpuNetwork:
+    """A network of our own."""
+
+    def __init__(self, rules: Rules, config: NetConfig) -> None:
+        with torch.random.fork_rng(devices=[]):  # weights come later; the learner's luck is not ours to use
+            self.net = BoardNet(rules.spec, config).eval()
+        self.evaluate = Network(rules, self._look)
+
+    def load(self, vector: np.ndarray) -> None:
+        unflatten(self.net, vector)
+
+    def load_named(self, named: dict[str, np.ndarray]) -> None:
+        self.net.load_state_dict({name: torch.from_numpy(array) for name, array in named.items()})
+
+    def __call__(self, *args: Any) -> None:
+        self.evaluate(*args)
+
+    @torch.inference_mode()
+    def _look(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        logits, value = self.net.look(torch.from_numpy(obs))
+        return logits.numpy(), value.numpy()
+
+
+def playing_copy(net: BoardNet) -> BoardNet:
+    """A network to play with while another learns; on a GPU in half the precision, which is enough for it."""
+    device = next(net.parameters()).device
+    twin = copy.deepcopy(net).eval().requires_grad_(False)
+    return twin.to(torch.bfloat16) if device.type == "cuda" else twin
+
+
+@torch.no_grad()
+def update(playing: BoardNet, learned: BoardNet) -> None:
+    for ours, theirs in zip(playing.parameters(), learned.parameters(), strict=True):
+        ours.copy_(theirs)
+
+
+class DeviceNetwork:
+    """A network on a device for up to `rows` leaves at a time: only the logits of legal actions come back."""
+
+    def __init__(self, rules: Rules, net: BoardNet, rows: int) -> None:
+        spec = rules.spec
+        self.rules, self.net, self.rows = rules, net, rows
+        self.device = next(net.parameters()).device
+        on_gpu = self.device.type == "cuda"
+        self._places = torch.from_numpy(action_places(spec)).to(self.device)
+        obs = np.zeros((rows, *spec.obs_shape), spec.obs_dtype)
+        self._obs = torch.from_numpy(obs).pin_memory() if on_gpu else torch.from_numpy(obs)
+        self._given = self._obs.to(self.device)
+        seats = 1 if spec.seats == 2 else spec.seats
+        self._value = torch.zeros((rows, seats), pin_memory=on_gpu)
+        self._actions = torch.zeros(rows * spec.actions, dtype=torch.int32, pin_memory=on_gpu)
+        self._logits = torch.zeros(rows * spec.actions, pin_memory=on_gpu)
+        self._stream = torch.cuda.Stream() if on_gpu else None
+        self._graph = self._capture() if on_gpu else None
+
+    @torch.no_grad()
+    def __call__(
+        self, states: States, actions: np.ndarray, counts: np.ndarray, rng: Streams, logits: np.ndarray,
+        values: np.ndarray,
+    ) -> None:  # fmt: skip
+        n = len(states)
+        width = min(-(-int(counts.max()) // BUCKET) * BUCKET, actions.shape[1])
+        self.rules.observe(states, self._obs.numpy()[:n])
+        given, picked = (flat[: n * width].view(n, width) for flat in (self._actions, self._logits))
+        given.numpy()[:] = actions[:, :width]
+        with torch.cuda.stream(self._stream):  # without a GPU there is none, and this does nothing
+            self._look()
+            places = self._places[given.to(self.device, non_blocking=True)]
+            picked.copy_(self._choice[:n].gather(1, places), non_blocking=True)
+            self._value.copy_(self._utility, non_blocking=True)
+        if self._stream:
+            self._stream.synchronize()
+        logits[:, :width] = picked.numpy()
+        values_by_seat(self._value.numpy()[:n], self.rules.seat(states), values)
+
+    def _look(self) -> None:
+        if self._graph:
+            self._graph.replay()
+        else:
+            self._compute()
+
+    def _compute(self) -> None:
+        self._given.copy_(self._obs, non_blocking=True)
+        self._choice, self._utility = self.net.look(self._given)
+
+    @torch.no_grad()
+    def _capture(self) -> "torch.cuda.CUDAGraph":
+        assert self._stream is not None
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            for _ in range(3):
+                self._compute()
+        self._stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+            self._compute()
+        return graph

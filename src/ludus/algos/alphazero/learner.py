@@ -1,0 +1,123 @@
+"""AlphaZero's learner: remembers what was played, and teaches the network what search and games found."""
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ludus.algos.alphazero import Config, record
+from ludus.algos.alphazero.replay import Lesson, Replay
+from ludus.algos.recorded import Phase, Recorded, copied, set_rate
+from ludus.core.block import Block
+from ludus.core.rules import Rules
+from ludus.nets import NetConfig
+from ludus.nets.board import BoardNet
+from ludus.nets.net import ILLEGAL
+
+LOSSES = ("policy", "value", "score", "owner")
+
+
+class Learner:
+    """Owns the network, its optimiser and the replay; turns blocks into updates."""
+
+    taught = False
+
+    def __init__(
+        self, rules: Rules, net: NetConfig, config: Config, device: str = "cpu", seed: int = 0
+    ) -> None:
+        self.spec, self.config, self.device = rules.spec, config, torch.device(device)
+        self.on_gpu = self.device.type == "cuda"
+        self.net = BoardNet(rules.spec, net).to(device)
+        self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        rate = torch.tensor(config.learning_rate, device=device) if self.on_gpu else config.learning_rate
+        self.optimiser = torch.optim.AdamW(
+            self.net.parameters(), lr=rate, weight_decay=config.weight_decay, fused=True,
+            capturable=self.on_gpu,
+        )  # fmt: skip
+        self.replay = Replay(rules, record(config, rules.spec), config.replay, seed)
+        self.phase: Phase = lambda name: nullcontext()
+        self.progress = 0.0
+        self.rate_scale = 1.0  # smaller after a training was rolled back
+        self._owed = 0.0  # updates that are due
+        self._recorded: Recorded | None = None
+
+    def learn(self, blocks: list[Block], behind: bool) -> dict[str, float]:
+        """Remember finished blocks and learn from what is remembered. behind: as if it mattered here"""
+        config, decisions = self.config, sum(block.decisions for block in blocks)
+        for block in blocks:
+            self.replay.add(block)
+        told: dict[str, float] = {"replay/size": self.replay.size}
+        if self.replay.size < config.replay_least:
+            return told
+        self._owed += config.reuse * decisions / config.minibatch
+        falling = 1 - self.progress * (1 - config.learning_rate_end)
+        set_rate(self.optimiser, self.rate_scale * config.learning_rate * falling)
+        sums, ages, updates = torch.zeros(len(LOSSES) + 2, device=self.device), 0.0, 0
+        while self._owed >= 1:
+            with self.phase("drawing"):
+                lesson, age = self.replay.draw(
+                    config.minibatch, config.newer, config.found, config.score_scale
+                )
+            with self.phase("optimising"):
+                sums += self._update(lesson)
+            self._owed, updates, ages = self._owed - 1, updates + 1, ages + age
+        if updates:
+            *losses, uncertainty, norm = (sums / updates).tolist()
+            told |= {f"losses/{name}": loss for name, loss in zip(LOSSES, losses, strict=True)}
+            told |= {
+                "losses/grad_norm": norm, "policy/searched_entropy": uncertainty,
+                "replay/age": ages / updates, "learner/updates": updates,
+            }  # fmt: skip
+        return told
+
+    def _update(self, lesson: Lesson) -> Tensor:
+        """One step of the optimiser; the losses, the entropy of the search's policy, the gradient's norm."""
+        given = [torch.from_numpy(np.ascontiguousarray(part)) for part in lesson]
+        if not self.on_gpu:
+            return self._step(given)
+        if self._recorded is None:
+            self._given = [part.to(self.device) for part in given]
+            self._recorded = Recorded(self.net, self.optimiser, lambda: self._step(self._given))
+        for there, part in zip(self._given, given, strict=True):
+            there.copy_(part)
+        return self._recorded.replay()
+
+    def _step(self, lesson: list[Tensor]) -> Tensor:
+        (policy, value, score, owner), entropy = self._losses(lesson)
+        loss = policy + value + self.config.score_loss * score + self.config.owner_loss * owner
+        self.optimiser.zero_grad(set_to_none=False)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.config.max_grad_norm)
+        self.optimiser.step()
+        return torch.stack([policy, value, score, owner, entropy, norm]).detach()
+
+    def _losses(self, lesson: list[Tensor]) -> tuple[list[Tensor], Tensor]:
+        obs, places, legal, policy, full, value, score, owner = lesson
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.on_gpu):
+            choice, expected, points, owners = self.net(obs)
+        logits = choice.float().gather(1, places).masked_fill(~legal, ILLEGAL)
+        share = full.float() / full.float().sum().clamp_min(1)
+        policy_loss = -((policy * F.log_softmax(logits, 1)).sum(1) * share).sum()
+        entropy = -((policy * policy.clamp_min(1e-9).log()).sum(1) * share).sum()
+        value_loss = (expected.float() - value).square().mean()
+        score_loss = F.smooth_l1_loss(points.float(), score)
+        owner_loss = torch.zeros((), device=self.device)
+        if owners is not None:
+            owner_loss = F.binary_cross_entropy_with_logits(owners.float().flatten(2), owner.float())
+        # The search's own entropy can't be learned away: without it, the loss shows what is left to learn.
+        return [policy_loss - entropy, value_loss, score_loss, owner_loss], entropy
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "optimiser": copied(self.optimiser.state_dict()), "replay": self.replay.state_dict(),
+            "rate_scale": self.rate_scale, "owed": self._owed,
+        }  # fmt: skip
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.replay.load_state_dict(state["replay"])
+        self.rate_scale, self._owed = state["rate_scale"], state["owed"]
+        self._recorded = None  # it knows the optimiser's old tensors

@@ -1,0 +1,101 @@
+"""A residual network for boards: planes in, a choice among many placements and everybody's prospects out.
+
+Without normalisation: each block begins as the identity (its last layer starts at zero), so that deep towers
+learn from the first step and compute the same alone or in a batch.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from ludus.core.errors import Usage
+from ludus.core.spec import Spec
+from ludus.nets import NetConfig
+
+POOLED_EVERY = 2
+"""Every second block sees the whole board at once, by means and maxima (KataGo's global pooling)."""
+VALUE_WIDTH = 64
+
+
+class Block(nn.Module):
+    def __init__(self, channels: int, pooled: bool) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+        self.pool = nn.Linear(2 * channels, channels) if pooled else None
+        nn.init.zeros_(self.second.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, channels, H, W]"""
+        inner = self.first(torch.relu(x))
+        if self.pool is not None:
+            inner = inner + self.pool(pooled(inner))[:, :, None, None]
+        return x + self.second(torch.relu(inner))
+
+
+def pooled(x: Tensor) -> Tensor:
+    """Means and maxima over the board, [B, 2 * channels]."""
+    return torch.cat([x.mean((2, 3)), x.amax((2, 3))], 1)
+
+
+class BoardNet(nn.Module):
+    """What a search asks (`look`), and beside it what is only there to learn from (`forward`).
+
+    The choice is a vector [B, places]: `spec.places` says where in it an action is found.
+    """
+
+    def __init__(self, spec: Spec, config: NetConfig) -> None:
+        super().__init__()
+        if len(spec.obs_shape) != 3:
+            raise Usage(f"a search's network reads boards, but {spec.game} shows {spec.obs_shape}: take ppo")
+        self.spec, self.config = spec, config
+        depth, height, width = spec.obs_shape
+        channels, squares = config.channels, height * width
+        self.planes = spec.obs_planes or depth
+        self.stem = nn.Conv2d(self.planes, channels, 3, padding=1)
+        numbers = (depth - self.planes) * squares
+        self.numbers = nn.Linear(numbers, channels) if numbers else None
+        places = [(n + 1) % POOLED_EVERY == 0 for n in range(config.blocks)]
+        self.blocks = nn.Sequential(*(Block(channels, here) for here in places))
+        if spec.places is None:  # a choice that is not made on squares
+            self.policy: nn.Module = nn.Sequential(
+                nn.Conv2d(channels, 8, 1), nn.ReLU(), nn.Flatten(), nn.Linear(8 * squares, spec.actions)
+            )
+            self.beside = None
+        else:
+            layers = int(spec.places.max() + 1) // squares
+            beside = int(spec.places.max() + 1) - layers * squares
+            self.policy = nn.Sequential(nn.Conv2d(channels, layers, 1), nn.Flatten())
+            self.beside = nn.Linear(2 * channels, beside) if beside else None
+        seats = 1 if spec.seats == 2 else spec.seats  # of two, one loses what the other wins
+        self.value = nn.Sequential(nn.Linear(2 * channels, VALUE_WIDTH), nn.ReLU())
+        self.utility, self.score = nn.Linear(VALUE_WIDTH, seats), nn.Linear(VALUE_WIDTH, seats)
+        self.owner = nn.Conv2d(channels, spec.seats, 1) if spec.owned else None
+
+    def body(self, obs: Tensor) -> Tensor:
+        x = self.stem(obs[:, : self.planes].to(self.stem.weight.dtype))
+        if self.numbers is not None:
+            rest = obs[:, self.planes :].flatten(1).to(x.dtype)
+            x = x + self.numbers(rest)[:, :, None, None]
+        return torch.relu(self.blocks(x))
+
+    def look(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits [B, places], and what each seat expects in the order of play [B, seats] (of two: the first).
+
+        obs: [B, *obs_shape]
+        """
+        x = self.body(obs)
+        whole = pooled(x)
+        return self._choice(x, whole), torch.tanh(self.utility(self.value(whole)))
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """As `look`, then points in units of the score's scale [B, seats], and the logits of who will own
+        each square [B, seats, H, W]."""
+        x = self.body(obs)
+        whole = pooled(x)
+        value = self.value(whole)
+        owner = self.owner(x) if self.owner is not None else None
+        return self._choice(x, whole), torch.tanh(self.utility(value)), self.score(value), owner
+
+    def _choice(self, x: Tensor, whole: Tensor) -> Tensor:
+        on_board = self.policy(x)
+        return on_board if self.beside is None else torch.cat([on_board, self.beside(whole)], 1)

@@ -1,0 +1,216 @@
+"""A worker that searches: it fills blocks with decisions of finished games. Knows nothing of processes."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from ludus import games
+from ludus.algos.alphazero import record, utility
+from ludus.core import seeds
+from ludus.core.block import Block
+from ludus.core.rules import Rules, States
+from ludus.core.table import Finished, RulesTable, Table, Turn
+from ludus.search import Result, Search
+from ludus.train.league import PastPlayer, Seating
+from ludus.train.worker import Plan, Report
+
+
+class Cancelled(Exception):
+    """Nobody wants the block any more."""
+
+
+LONGEST = 64
+"""Decisions of one game there is room for at first."""
+
+
+def cpu_network(rules: Rules, plan: Plan) -> Any:
+    from ludus.algos.alphazero.evaluators import CpuNetwork
+
+    return CpuNetwork(rules, plan.net)
+
+
+class SearchingPast(PastPlayer):
+    """Earlier selves, each with its own network in the search."""
+
+    def __init__(self, plan: Plan, table: Table, past, rng: np.random.Generator) -> None:
+        assert isinstance(table, RulesTable) and plan.alphazero is not None
+        self.table, self.config = table, plan.alphazero
+        super().__init__(plan, table, past, rng)
+        self.streams = seeds.rows(int(rng.integers(2**62)), table.rows, "past")
+
+    def make_policy(self, plan: Plan, table: Table) -> Any:
+        return cpu_network(self.table.rules, plan)
+
+    def act(self, slot: int, rows: np.ndarray, turn: Turn) -> np.ndarray:
+        config = self.config
+        search = Search(self.table.rules, len(rows), config.search, self.policies[slot], utility(config))
+        search.start(self.table.states[rows])
+        streams = self.streams[rows]
+        found = search.run(streams, config.arena)
+        self.streams[rows] = streams
+        return found.best
+
+    def snapshot(self) -> dict[str, Any]:
+        return super().snapshot() | {"streams": self.streams.copy()}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        super().restore(snapshot)
+        self.streams[...] = snapshot["streams"]
+
+
+class SelfPlay:
+    """Same face as `Worker`."""
+
+    def __init__(
+        self, plan: Plan, index: int, past, beat: np.ndarray | None = None, make_policy: Any = None
+    ) -> None:
+        """make_policy: makes what values leaves from the rules, if it isn't a network on our own CPU"""
+        assert plan.alphazero is not None
+        self.plan, self.index, self.config = plan, index, plan.alphazero
+        self.beat = np.zeros(1, np.int64) if beat is None else beat
+        table = games.table(plan.game, plan.rows, **plan.switches)
+        assert isinstance(table, RulesTable)
+        self.table, self.rules, self.spec = table, table.rules, table.spec
+        self.make_policy = make_policy or (lambda rules: cpu_network(rules, plan))
+        self.policy = self.make_policy(self.rules)
+        self.cancelled = lambda: False
+        self.taught = False
+        self.utility = utility(self.config)
+        self.search = Search(self.rules, plan.rows, self.config.search, self._evaluate, self.utility)
+        self.rng = seeds.generator(plan.seed, "worker", index, "policy")
+        self.streams = seeds.rows(plan.seed, plan.rows, "worker", index, "search")
+        self.record = np.dtype(
+            [(name, dtype, shape) for name, shape, dtype in record(self.config, self.spec)]
+        )
+        self.open = np.zeros((plan.rows, LONGEST), self.record)  # decisions of the games being played
+        self.length = np.zeros(plan.rows, np.int64)
+        self.moves = np.zeros(plan.rows, np.int64)
+        self.done = np.zeros(0, self.record)  # those of finished games, which wait for a block
+        self.idle_since = time.perf_counter()
+        self.seating = Seating(plan, self.table, index, past, SearchingPast)
+        self.turn = self.seating.start(self.table.reset(seeds.derive(plan.seed, "worker", index, "table")))
+
+    def fill(self, block: Block) -> Report:
+        report = Report(stats=np.zeros(len(self.spec.stats)), begun=time.time())
+        begun = time.perf_counter()
+        self._inference = self._evaluated = 0.0
+        searching = 0.0
+        while len(self.done) < block.decisions:
+            start = time.perf_counter()
+            full = self.rng.random() < self.config.full_share
+            simulations = self.config.search.simulations if full else self.config.quick
+            found = self._think(simulations, full)
+            searching += time.perf_counter() - start
+            report.count("simulations", simulations * self.plan.rows)
+            report.share("search/fill", self._evaluated, (simulations + 1) * self.plan.rows)
+            self._evaluated = 0.0
+            self._note(found, full)
+            self.turn = self.seating.step(self._chosen(found), report)
+            self._close(self.seating.finished)
+        self._write(block)
+        spent = time.perf_counter() - begun
+        report.seconds = {
+            "inference": self._inference,
+            "search": searching - self._inference,
+            "stepping": spent - searching,
+            "waiting": begun - self.idle_since,
+        }
+        self.idle_since = time.perf_counter()
+        return report
+
+    def _think(self, simulations: int, full: bool) -> Result:
+        self.search.start(self.table.states)
+        return self.search.run(self.streams, simulations, None if full else 0.0)
+
+    def _evaluate(self, states: States, *rest: np.ndarray) -> None:
+        """Every evaluation is a sign of life."""
+        if self.cancelled():
+            raise Cancelled
+        start = time.perf_counter()
+        self.policy(states, *rest)
+        self._inference += time.perf_counter() - start
+        self._evaluated += len(states)
+        self.beat += 1
+
+    def _chosen(self, found: Result) -> np.ndarray:
+        actions = found.best.copy()
+        for row in np.flatnonzero(self.moves < self.config.drawn_moves):
+            count = found.counts[row]
+            policy = found.policy[row, :count].astype(np.float64)
+            actions[row] = found.actions[row, self.rng.choice(count, p=policy / policy.sum())]
+        self.moves += 1
+        return actions
+
+    def _note(self, found: Result, full: bool) -> None:
+        """Remember a decision of every row until its game is over."""
+        if self.length.max() == self.open.shape[1]:
+            self.open = np.concatenate([self.open, np.zeros_like(self.open)], 1)
+        rows = np.arange(self.plan.rows)
+        listed = self.record["action"].shape[0]
+        likeliest = np.argsort(-found.policy, 1, kind="stable")[:, :listed]
+        policy = np.take_along_axis(found.policy, likeliest, 1)
+        record = np.zeros(self.plan.rows, self.record)
+        states = np.ascontiguousarray(self.table.states).view(np.uint8)
+        record["state"] = states.reshape(self.plan.rows, -1)
+        record["action"][:, : likeliest.shape[1]] = np.take_along_axis(found.actions, likeliest, 1)
+        record["policy"][:, : likeliest.shape[1]] = policy / policy.sum(1, keepdims=True)
+        record["full"], record["expected"] = full, found.value
+        self.open[rows, self.length] = record
+        self.length += 1
+
+    def _close(self, finished: list[Finished]) -> None:
+        """Tell the decisions of games that are over how they ended."""
+        closed = [self.done]
+        for some in finished:
+            value = self.utility(some.score)
+            for place, row in enumerate(some.rows):
+                record = self.open[row, : self.length[row]].copy()
+                record["value"], record["score"] = value[place], some.score[place]
+                if self.spec.owned:
+                    assert some.states is not None
+                    record["owner"] = self._owner(record, some.states[place : place + 1])
+                closed.append(record)
+                self.length[row] = self.moves[row] = 0
+        self.done = np.concatenate(closed) if len(closed) > 1 else self.done
+
+    def _owner(self, record: np.ndarray, final: States) -> np.ndarray:
+        """uint8 [decisions, bytes]: who owns each square in the end, as the seat that decided sees it."""
+        assert self.spec.state is not None
+        states = np.ascontiguousarray(record["state"]).view(self.spec.state).reshape(-1)
+        squares = int(np.prod(self.spec.obs_shape[1:]))
+        out = np.zeros((len(record), self.spec.seats, squares), bool)
+        self.rules.owners(np.repeat(final, len(record)), self.rules.seat(states), out)  # type: ignore[attr-defined]
+        return np.packbits(out.reshape(len(record), -1), 1)
+
+    def _write(self, block: Block) -> None:
+        count = block.decisions
+        for name in self.record.names or ():
+            column = block[name]
+            column.reshape(count, *column.shape[2:])[:] = self.done[name][:count]
+        self.done = self.done[count:].copy()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the next block depends on beside the weights."""
+        return {
+            "table": self.table.snapshot(),
+            "seating": self.seating.snapshot(),
+            "rng": seeds.frozen(self.rng),
+            "streams": self.streams.copy(),
+            "open": self.open.view(np.uint8).copy(),
+            "length": self.length.copy(),
+            "moves": self.moves.copy(),
+            "done": self.done.view(np.uint8).copy(),
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go on from a snapshot; from an empty one, with new games."""
+        if not snapshot:
+            return
+        self.turn = self.table.restore(snapshot["table"])
+        self.seating.restore(snapshot["seating"])
+        seeds.thaw(self.rng, snapshot["rng"])
+        self.streams[...] = snapshot["streams"]
+        self.open = snapshot["open"].view(self.record).copy()
+        self.length[...], self.moves[...] = snapshot["length"], snapshot["moves"]
+        self.done = snapshot["done"].view(self.record).copy()
