@@ -3,7 +3,7 @@
 import numpy as np
 
 from ludus.core.rules import Rules, States, Streams
-from ludus.search import Search, SearchConfig
+from ludus.search import Result, Search, SearchConfig
 
 
 class SearchBot:
@@ -14,7 +14,10 @@ class SearchBot:
         self.search = Search(rules, 1, self.config)
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
+        return self.think(states, rng).best
+
+    def think(self, states: States, rng: Streams) -> Result:
         if len(states) > len(self.search.states):
             self.search = Search(self.rules, len(states), self.config)
         self.search.start(states)
-        return self.search.run(rng).best
+        return self.search.run(rng)
