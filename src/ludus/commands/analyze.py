@@ -35,10 +35,10 @@ def analyze(
         raise Usage(f"{game} can't be searched: analyze is for native games ({', '.join(games.names())})")
     rules = games.rules(game, **_switches(game, run, set_words))
     thinker = find_thinker(run or bot, think, game, rules)
+    games.warm_up(game, rules, {bot} & set(games.bot_names(game)) if run is None else ())
     actions = None if words is None else read_moves(rules, words, seed)
     screen = screen_of(game, rules)
     pictures = _pictures(png, rules, screen) if png else None
-    games.warm_up(game, rules, set() if run else {bot})
     steps = []
     for step in study(rules, thinker, actions, seed):
         steps.append(step)
@@ -56,9 +56,9 @@ def written(moves: str | None, file: str | None) -> list[str] | None:
         raise Usage("--moves and --file are two games: give one of them")
     if file is not None:
         try:
-            moves = Path(file).read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise Usage(f"can't read the game {file}: {error}") from None
+            moves = Path(file).read_text(errors="replace")
+        except OSError as error:
+            raise Usage(f"can't read the game {file}: {error.strerror}") from None
     if moves is None:
         return None
     words = split_moves(moves)

@@ -11,16 +11,18 @@ from ludus.ui.screen import BoardScreen, Screen
 COLD, HOT = np.array([253, 224, 239]), np.array([142, 1, 82])
 """Pink to purple, because no game's pieces have these colours."""
 SEEN = 0.005
-"""Less of the policy than this is not shown."""
+"""What is less than this, of the policy or of a value, is not shown."""
 
 
 def headline(rules: Rules, screen: Screen, step: Step) -> str:
-    """`3. X plays e9,d10; lost 0.12 against e10,e11`"""
+    """`3. X plays e9,d10 and loses 0.12 against e10,e11`"""
     best = step.ideas[0].action
     said = f"{step.number}. {seat_name(screen, step.seat)} plays {rules.action_text(step.state, step.action)}"
     if step.action == best:
-        return f"{said}, the best"
-    return f"{said}; lost {step.lost:.2f} against {rules.action_text(step.state, best)}"
+        return f"{said}, the best move"
+    if step.lost < SEEN:
+        return f"{said}, as good as {rules.action_text(step.state, best)}"
+    return f"{said} and loses {step.lost:.2f} against {rules.action_text(step.state, best)}"
 
 
 def values_text(screen: Screen, values: np.ndarray) -> str:
@@ -38,6 +40,8 @@ def idea_table(
     table = Table("", "move", "visits", "share", "value", box=None, pad_edge=False)
     for column in (0, 2, 3, 4):
         table.columns[column].justify = "right"
+    if played is not None and all(idea.action != played for idea in ideas):
+        ideas = [*ideas, Idea(played, 0, 0.0, 0.0)]  # the search kept only the likelier ones
     for rank, idea in enumerate(ideas, 1):
         if rank <= count or idea.action == played:
             value = f"{idea.value:+.2f}" if idea.visits else "-"
@@ -74,11 +78,11 @@ def heat_map(screen: BoardScreen, state: np.void, heat: np.ndarray) -> Text:
             owner, share = owners[row, column], heat[row, column]
             if share >= SEEN:
                 red, green, blue = shades[row, column]
-                ink = "white" if green < 128 else "black"
-                text.append(f"{100 * share:^3.0f}", f"{ink} on #{red:02x}{green:02x}{blue:02x}")
+                ink = "#ffffff" if green < 128 else "#000000"
+                text.append(f"{min(99, 100 * share):3.0f}", f"{ink} on #{red:02x}{green:02x}{blue:02x}")
             elif owner >= 0:
-                text.append(f" {screen.marks[owner]} ", f"bold white on {screen.colours[owner]}")
+                text.append(f"{screen.marks[owner]:>3}", f"bold #ffffff on {screen.colours[owner]}")
             else:
-                text.append(" · ", "dim")
+                text.append("  ·", "dim")
         text.append("\n")
-    return text.append("   " + "".join(f"{label:^3}" for label in columns), "dim")
+    return text.append("   " + "".join(f"{label:>3}" for label in columns), "dim")

@@ -42,9 +42,9 @@ class BlokusScreen:
             for column in range(self.side):
                 owner = marks[row, column]
                 if (row, column) in fresh:
-                    line.append(f"{self.marks[owner]}*", f"bold black on {FRESH[owner]}")
+                    line.append(f"{self.marks[owner]}*", f"bold #000000 on {FRESH[owner]}")
                 elif owner >= 0:
-                    line.append(f"{self.marks[owner]} ", f"bold white on {COLOURS[owner]}")
+                    line.append(f"{self.marks[owner]} ", f"bold #ffffff on {COLOURS[owner]}")
                 elif seen_bit(self.rules, state["corners"][seat], seat, (row, column)):
                     line.append("+ ", f"bold {COLOURS[seat]}")
                 else:
