@@ -79,7 +79,7 @@ def test_a_game_of_blokus_in_the_terminal(ludus):
     assert code == 0, err
     second = out.partition("2. O plays j5 and loses ")[2]
     assert float(second[:4]) > 0.05 and re.search(r"worth X [+-]\d\.\d\d, O [+-]\d\.\d\d", second)
-    ranks = re.findall(r"^ *(\d+)  (\S+) +(\d+) +\d+ %  ([+-]\d\.\d\d|-) ", second, re.M)
+    ranks = re.findall(r"^ *(\d+)  (\S+) +(\d+) +\d+ % +([+-]\d\.\d\d|-) ", second, re.M)
     assert [rank for rank, *_ in ranks[:5]] == list("12345")
     assert all("j5" in move.split(",") for _, move, *_ in ranks)
     assert ranks[5][1:] == ("j5", "0", "-")

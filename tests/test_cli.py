@@ -28,7 +28,7 @@ def test_help_is_quick_and_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", program], env=ENV, capture_output=True, text=True)
     after = os.times()
     assert done.stdout.splitlines()[-1] == "[]"
-    for command in ("games", "play", "eval", "bench", "doctor"):
+    for command in ("games", "play", "eval", "analyze", "bench", "doctor"):
         assert re.search(rf"\b{command}\b", done.stdout)
     # Of the processor's time, which a busy machine doesn't stretch as it does the clock's.
     assert after.children_user + after.children_system - before.children_user - before.children_system < 1.0
