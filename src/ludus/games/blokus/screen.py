@@ -31,6 +31,8 @@ class BlokusScreen:
 
     def show(self, state, seat, fresh=()):
         table = Table.grid(padding=(0, 4))
+        table.add_column(no_wrap=True)  # the board stays whole, and what is beside it wraps
+        table.add_column()
         table.add_row(self._board(state, seat, fresh), Group(*self._seats(state, seat)))
         return Group("", table, Text("your pieces:", "dim"), self._pieces(state, seat))
 
