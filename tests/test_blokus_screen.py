@@ -25,8 +25,8 @@ def play(monkeypatch, capsys):
     return play
 
 
-def shown(renderable) -> str:
-    console = Console(width=120, color_system=None)
+def shown(renderable, width: int = 120) -> str:
+    console = Console(width=width, color_system=None)
     with console.capture() as capture:
         console.print(renderable)
     return capture.get()
@@ -56,6 +56,15 @@ def test_help_hint_and_reasons(play):
 def test_classic_from_another_seat(play):
     out = play("t1", switches=("--seat", "2", "--set", "board=classic"))
     assert "seat 0: " in out and "R you (seat 2)" in out and "G seat 3" in out
+
+
+def test_the_largest_board_is_whole_in_a_narrow_terminal():
+    rules = games.rules("blokus", board="classic")
+    states = rules.blank(1)
+    rules.deal(states, seeds.rows(0, 1))
+    assert (
+        shown(BlokusScreen(rules).show(states[0], 0), 80).count("· " * 19 + "·") == 19
+    )  # and one start point
 
 
 def test_a_seat_without_a_move_is_told_to_pass():

@@ -8,43 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from commandline import one_line
 from ludus import cli
 
 ENV = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "160", "NO_COLOR": "1"}
-
-
-@pytest.fixture
-def ludus(monkeypatch, capsys, tmp_path):
-    """Run a command in this process, in an empty folder: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path[:])
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def ludus(*args: str, typed: str = "") -> tuple[int, str, str]:
-        code = 0
-        try:
-            with monkeypatch.context() as patch:
-                lines = iter(typed.splitlines())
-                patch.setattr("builtins.input", lambda: read(lines))
-                cli.main(list(args))
-        except SystemExit as end:
-            code = end.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    def read(lines):
-        for line in lines:
-            return line
-        raise EOFError
-
-    return ludus
-
-
-def one_line(err: str) -> str:
-    """The error, which must be all there is beside what was compiled."""
-    lines = [line for line in err.splitlines() if not line.startswith("compiling ")]
-    assert len(lines) == 1 and lines[0].startswith("ludus: ") and "Traceback" not in err, err
-    return lines[0]
 
 
 # ---- speed of starting
@@ -61,7 +28,7 @@ def test_help_is_quick_and_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", program], env=ENV, capture_output=True, text=True)
     after = os.times()
     assert done.stdout.splitlines()[-1] == "[]"
-    for command in ("games", "play", "eval", "bench", "doctor"):
+    for command in ("games", "play", "eval", "analyze", "bench", "doctor"):
         assert re.search(rf"\b{command}\b", done.stdout)
     # Of the processor's time, which a busy machine doesn't stretch as it does the clock's.
     assert after.children_user + after.children_system - before.children_user - before.children_system < 1.0

@@ -116,6 +116,36 @@ def evaluate(
 
 
 @app.command
+def analyze(
+    game: Game,
+    /,
+    *,
+    run: str | None = None,
+    bot: str = "search",
+    think: str = "",
+    moves: str | None = None,
+    file: str | None = None,
+    png: str | None = None,
+    seed: int = 0,
+    switches: Switches = (),
+) -> None:
+    """What a search thinks of each move of a game: its best moves, what they are worth, what a move lost.
+
+    Args:
+        run: The folder of a run whose agent thinks.
+        bot: The bot that thinks, without a run.
+        think: How long it thinks about a position: `400` positions ahead, or `100ms`.
+        moves: The game, as moves with blanks between them; without one, the thinker plays against itself.
+        file: A file with the moves, with blanks or lines between them; # begins a comment.
+        png: A folder for pictures: the board before each move, and the values over the game.
+        seed: The same seed deals and thinks the same.
+    """
+    from ludus.commands import analyze as command
+
+    command.analyze(game, run, bot, think, command.written(moves, file), png, seed, _flat(switches))
+
+
+@app.command
 def bench(game: Game, /, *, rows: int = 1024, seconds: float = 3.0, switches: Switches = ()) -> None:
     """Measure the speed of a table on one core, with random legal actions.
 

@@ -22,6 +22,7 @@ OPTIONAL = {
     "sb3-contrib": "sb3",
     "pygame-ce": "classic",
     "rlcard": "classic",
+    "pillow": "png",
     "pytest": "dev",
 }
 WORKERS, ROWS = 8, 4096

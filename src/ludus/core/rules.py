@@ -96,3 +96,12 @@ class RandomBot:
         self.rules.legal(states, legal)
         legal_choice(legal, rng, actions)
         return actions
+
+
+def legal_actions(rules: Rules, state: np.void) -> np.ndarray:
+    """The legal actions of one state, in order. int64 [k]"""
+    states = rules.blank(1)
+    states[0] = state
+    legal = np.zeros((1, rules.spec.actions), bool)
+    rules.legal(states, legal)
+    return np.flatnonzero(legal[0])

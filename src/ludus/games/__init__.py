@@ -3,7 +3,7 @@
 The folder's `__init__` offers `Options` (the rule switches, a frozen dataclass), `make_rules(options)`
 and `make_bots(rules)` (a dictionary of name -> function that makes the bot, strongest last); its
 docstring's first line is the game's description. It may also offer `make_screen(rules)` (how people
-see it, `ui/play.py`), and for tables of results `unit(rules)` and `columns(stats)`.
+see it, `ui/screen.py`), and for tables of results `unit(rules)` and `columns(stats)`.
 """
 
 import dataclasses

@@ -6,7 +6,7 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -59,6 +59,16 @@ class Result:
     actions: np.ndarray  # int32 [N, R], in order
     visits: np.ndarray  # int32 [N, R]
     policy: np.ndarray  # float32 [N, R]: shares of visits, or the improved policy of a Gumbel root
+    means: np.ndarray  # float32 [N, R]: what an action is worth to the seat to move, where it has visits
+
+
+@runtime_checkable
+class Thinker(Protocol):
+    """A bot that can say why it chooses as it does."""
+
+    def think(self, states: States, rng: Streams) -> Result: ...
+
+    def choose(self, states: States, rng: Streams) -> np.ndarray: ...
 
 
 def halving(considered: int, simulations: int) -> list[int]:
@@ -243,4 +253,5 @@ class Search:
         best, value = np.full(n, -1, np.int32), np.zeros((n, self.rules.spec.seats), np.float32)
         visits, policy = np.zeros((n, room), np.int32), np.zeros((n, room), np.float32)
         read_roots(self.tree, root, rows, best, value, visits, policy)
-        return Result(best, value, counts, self.tree.action[:n, 0, :room].copy(), visits, policy)
+        actions, means = self.tree.action[:n, 0, :room].copy(), self.tree.mean[:n, 0, :room].copy()
+        return Result(best, value, counts, actions, visits, policy, means)

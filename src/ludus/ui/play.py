@@ -4,67 +4,22 @@ its folder may offer `make_screen(rules)`, and without one the text forms of the
 
 import secrets
 import sys
-from typing import Any, Protocol
 
 import numpy as np
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.markup import escape
 
 from ludus import games, match, switches
+from ludus.analysis import ideas_of
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
-from ludus.core.rules import Bot, Rules
+from ludus.core.rules import Bot, Rules, legal_actions
+from ludus.search import Thinker
+from ludus.ui.screen import BoardScreen, Cell, Screen, screen_of
+from ludus.ui.thoughts import heat_map, heat_of, idea_table
 
-COMMANDS = "?  help      hint  what the strongest bot would do      q  quit"
-
-
-class Screen(Protocol):
-    """A game as one seat may see it. `state` is one row of states."""
-
-    def show(self, state: np.void, seat: int) -> RenderableType:
-        """The position, before the seat decides."""
-        ...
-
-    def expects(self, state: np.void) -> str:
-        """What to type now, in a few words."""
-        ...
-
-    def help(self, state: np.void) -> str: ...
-
-    def told(self, state: np.void, action: int) -> RenderableType:
-        """Another seat's action in `state`, without what is hidden."""
-        ...
-
-    def settled(self, before: np.void, action: int, after: np.void) -> RenderableType | None:
-        """What an action brought to an end (a hand, the game), explained."""
-        ...
-
-
-class PlainScreen:
-    """For games that bring no screen of their own."""
-
-    def __init__(self, rules: Rules) -> None:
-        self.rules = rules
-
-    def show(self, state: np.void, seat: int) -> RenderableType:
-        if self.rules.spec.hidden:
-            raise Usage(f"{self.rules.spec.game} hides cards, so it needs a `make_screen` to be played here")
-        return escape(self.rules.text(state))
-
-    def expects(self, state: np.void) -> str:
-        legal = legal_actions(self.rules, state)
-        said = [self.rules.action_text(state, int(action)) for action in legal[:12]]
-        return ", ".join(said) + (", ..." if len(legal) > 12 else "")
-
-    def help(self, state: np.void) -> str:
-        said = (self.rules.action_text(state, int(action)) for action in legal_actions(self.rules, state))
-        return "legal now: " + ", ".join(said)
-
-    def told(self, state: np.void, action: int) -> RenderableType:
-        return self.rules.action_text(state, action)
-
-    def settled(self, before: np.void, action: int, after: np.void) -> RenderableType | None:
-        return None
+COMMANDS = "?  help      hint  what a strong player would do      q  quit"
+HINTS = 3
 
 
 class Quit(Exception):
@@ -79,11 +34,11 @@ def play_in_terminal(game: str, seat: int, against: str | None, seed: int | None
         raise Usage(f"{game} has no seat {seat}: choose from 0 to {rules.spec.seats - 1}")
     names = games.bot_names(game)
     against = against or names[-1]
-    opponent, adviser = match.player(against, game, rules), games.bot(names[-1], game, rules)
+    opponent = match.player(against, game, rules)
+    adviser = opponent if isinstance(opponent, Thinker) else games.bot(names[-1], game, rules)
     games.warm_up(game, rules, {against, names[-1]} & set(names))
-    make_screen = getattr(games.find(game), "make_screen", PlainScreen)
     seed = secrets.randbelow(2**31) if seed is None else seed
-    session = Session(rules, make_screen(rules), seat, opponent, adviser, seed)
+    session = Session(rules, screen_of(game, rules), seat, opponent, adviser, seed)
     session.console.print(f"[bold]{game}[/]: you have seat {seat}, {against} the others; seed {seed}")
     session.console.print(f"[dim]{COMMANDS}[/]")
     try:
@@ -101,6 +56,7 @@ class Session:
         self.rules, self.screen, self.seat = rules, screen, seat
         self.opponent, self.adviser = opponent, adviser
         self.console = Console(highlight=False)
+        self.fresh: list[Cell] = []  # taken since the person last decided
         self.states = rules.blank(1)
         self.rng, self.luck = seeds.rows(seed, 1, "deal"), seeds.rows(seed, 1, "choice")
         rules.deal(self.states, self.rng)
@@ -109,10 +65,12 @@ class Session:
         while not self.rules.over(self.states)[0]:
             mover = int(self.rules.seat(self.states)[0])
             if mover == self.seat:
-                action = self._ask()
+                action, self.fresh = self._ask(), []
             else:
                 action = int(self.opponent.choose(self.states.copy(), self.luck)[0])
                 self.console.print(f"[dim]seat {mover}:[/]", self.screen.told(self.states[0], action))
+                if isinstance(self.screen, BoardScreen):
+                    self.fresh += self.screen.covers(self.states[0], action)
             before = self.states.copy()
             self.rules.play(self.states, np.array([action], np.int32), self.rng)
             settled = self.screen.settled(before[0], action, self.states[0])
@@ -123,7 +81,10 @@ class Session:
     def _ask(self) -> int:
         """Ask until the answer is a legal action."""
         state = self.states[0]
-        self.console.print(self.screen.show(state, self.seat))
+        if isinstance(self.screen, BoardScreen):
+            self.console.print(self.screen.show(state, self.seat, self.fresh))
+        else:
+            self.console.print(self.screen.show(state, self.seat))
         while True:
             answer = self._read(f"[bold]{escape(self.screen.expects(state))}[/] > ")
             if answer in ("q", "quit", "exit"):
@@ -131,12 +92,22 @@ class Session:
             if answer in ("?", "help"):
                 self.console.print(self.screen.help(state) + f"\n[dim]{COMMANDS}[/]")
             elif answer == "hint":
-                action = int(self.adviser.choose(self.states.copy(), seeds.rows(0, 1, "hint"))[0])
-                self.console.print(f"hint: {escape(self.rules.action_text(state, action))}")
+                self._hint(state)
             elif answer:
                 chosen = self._understood(state, answer)
                 if chosen is not None:
                     return chosen
+
+    def _hint(self, state: np.void) -> None:
+        states, luck = self.states.copy(), seeds.rows(0, 1, "hint")
+        if not isinstance(self.adviser, Thinker):
+            action = int(self.adviser.choose(states, luck)[0])
+            return self.console.print(f"hint: {escape(self.rules.action_text(state, action))}")
+        ideas = ideas_of(self.adviser.think(states, luck))
+        self.console.print(f"hint: {escape(self.rules.action_text(state, ideas[0].action))}")
+        self.console.print(idea_table(self.rules, state, ideas, HINTS))
+        if isinstance(self.screen, BoardScreen):
+            self.console.print(heat_map(self.screen, state, heat_of(self.screen, state, ideas)))
 
     def _understood(self, state: np.void, answer: str) -> int | None:
         try:
@@ -168,11 +139,3 @@ class Session:
             for seat, points in enumerate(score[0].tolist())
         )
         self.console.print(f"[bold]Final score:[/] {said}")
-
-
-def legal_actions(rules: Any, state: np.void) -> np.ndarray:
-    states = rules.blank(1)
-    states[0] = state
-    legal = np.zeros((1, rules.spec.actions), bool)
-    rules.legal(states, legal)
-    return np.flatnonzero(legal[0])

@@ -6,9 +6,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ludus.games.blokus.pieces import NAMES, PIECES
-from ludus.games.blokus.text import LETTERS, board_marks, piece_name, seen_bit
+from ludus.games.blokus.text import LETTERS, board_marks, piece_name, placed_squares, seen_bit
 
-COLOURS = ("blue", "yellow", "red", "green")
+COLOURS = ("#2563eb", "#ca8a04", "#dc2626", "#16a34a")
+FRESH = ("#93c5fd", "#fde047", "#fca5a5", "#86efac")
+"""Lighter ones, for pieces that were just placed."""
 HALVES = {"..": " ", "#.": "▀", ".#": "▄", "##": "█"}
 """Two squares, one above the other, as one character."""
 
@@ -16,21 +18,35 @@ HALVES = {"..": " ", "#.": "▀", ".#": "▄", "##": "█"}
 class BlokusScreen:
     def __init__(self, rules):
         self.rules, self.marks, self.side = rules, rules.layout.marks, rules.board.side
+        self.colours = COLOURS[: len(self.marks)]
+        self.labels = [str(self.side - row) for row in range(self.side)], LETTERS[: self.side]
 
-    def show(self, state, seat):
+    def cells(self, state):
+        return board_marks(self.rules, state)
+
+    def covers(self, state, action):
+        if action == self.rules.board.placements:
+            return []
+        return placed_squares(self.rules, int(state["turn"]), action)
+
+    def show(self, state, seat, fresh=()):
         table = Table.grid(padding=(0, 4))
-        table.add_row(self._board(state, seat), Group(*self._seats(state, seat)))
+        table.add_column(no_wrap=True)  # the board stays whole, and what is beside it wraps
+        table.add_column()
+        table.add_row(self._board(state, seat, fresh), Group(*self._seats(state, seat)))
         return Group("", table, Text("your pieces:", "dim"), self._pieces(state, seat))
 
-    def _board(self, state, seat):
-        """Squares in the colour of their seat; + where the seat may go on from."""
+    def _board(self, state, seat, fresh=()):
+        """Squares in the colour of their seat, fresh ones with a *; + where the seat may go on from."""
         marks, lines = board_marks(self.rules, state), []
         for row in range(self.side):
-            line = Text(f"{self.side - row:2} ", "dim")
+            line = Text.assemble((f"{self.labels[0][row]:>2} ", "dim"))
             for column in range(self.side):
                 owner = marks[row, column]
-                if owner >= 0:
-                    line.append(f"{self.marks[owner]} ", f"bold white on {COLOURS[owner]}")
+                if (row, column) in fresh:
+                    line.append(f"{self.marks[owner]}*", f"bold #000000 on {FRESH[owner]}")
+                elif owner >= 0:
+                    line.append(f"{self.marks[owner]} ", f"bold #ffffff on {COLOURS[owner]}")
                 elif seen_bit(self.rules, state["corners"][seat], seat, (row, column)):
                     line.append("+ ", f"bold {COLOURS[seat]}")
                 else:

@@ -1,17 +1,31 @@
 """Connect four as people see it: the board, with a number below each column."""
 
-from ludus.games.connect4.rules import CELLS
+import numpy as np
 
-COLOURS = {".": "dim", "X": "bold red", "O": "bold yellow"}
+from ludus.games.connect4.rules import CELLS, MARKS
+
+COLOURS = {".": "dim", "X": "bold #dc2626", "O": "bold #eab308"}
 
 
 class Connect4Screen:
+    marks, colours, labels = "XO", ("#dc2626", "#eab308"), ([""] * 6, "1234567")
+
     def __init__(self, rules):
         self.rules = rules
 
-    def show(self, state, seat):
+    def cells(self, state):
         rows = self.rules.text(state).split("/")
-        lines = ["  " + " ".join(f"[{COLOURS[mark]}]{mark}[/]" for mark in row) for row in rows]
+        return np.array([[MARKS.index(mark) - 1 for mark in row] for row in rows], np.int8)
+
+    def covers(self, state, action):
+        return [(int((self.cells(state)[:, action] < 0).sum()) - 1, action)]
+
+    def show(self, state, seat, fresh=()):
+        lines = []
+        for row, marks in enumerate(self.rules.text(state).split("/")):
+            styles = [COLOURS[mark] + " reverse" * ((row, at) in fresh) for at, mark in enumerate(marks)]
+            cells = (f"[{style}]{mark}[/]" for style, mark in zip(styles, marks, strict=True))
+            lines.append("  " + " ".join(cells))
         return "\n".join([*lines, "  [dim]1 2 3 4 5 6 7[/]"])
 
     def expects(self, state):

@@ -1,17 +1,28 @@
 """Tic-tac-toe as people see it: a board with a letter for each column and a number for each row."""
 
-COLOURS = {".": "dim", "X": "bold cyan", "O": "bold magenta"}
+import numpy as np
+
+COLOURS = {".": "dim", "X": "bold #0891b2", "O": "bold #d97706"}
 
 
 class TicTacToeScreen:
+    marks, colours, labels = "XO", ("#0891b2", "#d97706"), ("321", "abc")
+
     def __init__(self, rules):
         self.rules = rules
 
-    def show(self, state, seat):
+    def cells(self, state):
+        return state["cells"].reshape(3, 3).astype(np.int8) - 1
+
+    def covers(self, state, action):
+        return [divmod(action, 3)]
+
+    def show(self, state, seat, fresh=()):
         lines = []
-        for number, row in zip("321", self.rules.text(state).split("/"), strict=True):
-            marks = " ".join(f"[{COLOURS[mark]}]{mark}[/]" for mark in row)
-            lines.append(f"  [dim]{number}[/] {marks}")
+        for row, marks in enumerate(self.rules.text(state).split("/")):
+            styles = [COLOURS[mark] + " reverse" * ((row, at) in fresh) for at, mark in enumerate(marks)]
+            cells = (f"[{style}]{mark}[/]" for style, mark in zip(styles, marks, strict=True))
+            lines.append(f"  [dim]{'321'[row]}[/] {' '.join(cells)}")
         return "\n".join([*lines, "    [dim]a b c[/]"])
 
     def expects(self, state):
