@@ -4,7 +4,7 @@ import os
 
 from hypothesis import settings
 
-pytest_plugins = ["trainings"]
+pytest_plugins = ["trainings", "commands"]
 
 # Tests run side by side: torch's threads must not spin while they wait for each other (10 times slower).
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

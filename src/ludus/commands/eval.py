@@ -159,7 +159,9 @@ def _table(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int
     found: list[dict[str, str]] = [columns(duel.stats) for duel in duels]
     others = "against" if seats == 2 else f"against\n{seats - 1} x"
     heads = (name.replace(" ", "\n") for name in found[0])
-    table = Table("bot", others, f"points/{unit}\n(95 %)", *heads, box=None, pad_edge=False)
+    table = Table(
+        "bot", others, f"points/{unit}\n(95 %)", *heads, box=None, pad_edge=False, collapse_padding=True
+    )
     for column in table.columns[2:]:
         column.justify, column.no_wrap = "right", True
     for duel, cells in zip(duels, found, strict=True):
