@@ -107,7 +107,7 @@ def evaluate(
             In Blokus also `pentobi:LEVEL`, or `gtp:COMMAND` for any engine that speaks GTP.
         at: Which self of the run: `best`, or the milestone of so many decisions; the newest unless told.
         rollouts: Futures that a run's agent looks into for each of its ideas.
-        think: How far a run's agent looks ahead for each move.
+        think: How far the run's agent, or each of the bots, looks ahead: 400 simulations a move, or 100ms.
         hands: Hands of each match, for games that are sessions of hands (10,000 unless told).
         games: Games of each match (1,000 unless told, 200 against an engine).
         opening: Random moves before a game against an engine, the same for each seat.
@@ -121,9 +121,9 @@ def evaluate(
     words, terms = _flat(switches), Terms(opening, pentobi)
     think = think or (str(rollouts) if rollouts else "")
     if run is not None:
-        read_config(Path(run), game)
+        read_config(Path(run), game)  # fails if it is another game's
         game = run
-    if run is not None or is_run(Path(game)):
+    if is_run(Path(game)):
         return command.evaluate_run(Path(game), at, list(against), think, hands, games, seed, words, terms)
     command.run_tournament(game, list(bots), list(against), think, hands, games, seed, words, terms)
 
@@ -144,7 +144,7 @@ def gtp(
     Args:
         run: The folder of a run whose agent plays.
         bot: The bot that plays; the strongest unless told.
-        think: How far it looks ahead for each move.
+        think: How far it looks ahead: 400 simulations a move, or 100ms.
         seed: The same seed and the same commands give the same replies.
     """
     from ludus.commands import gtp as command

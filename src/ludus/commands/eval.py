@@ -92,6 +92,8 @@ def run_tournament(
     options = switches.parsed(game, words)
     rules = games.rules(game, **options)
     bots = [f"{bot}+{think}" if think else bot for bot in bots or games.bot_names(game)[::-1]]
+    if rules.spec.seats < 2:
+        raise Usage(f"{game} has one seat, so there is nobody to play against")
     if against:
         _check(game, rules, [*bots, *against], terms)
         pairs = [(bot, other) for bot in bots for other in against]
@@ -99,8 +101,6 @@ def run_tournament(
         return
     if len(bots) < 2:
         raise Usage(f"a tournament needs two bots: choose from {', '.join(games.bot_names(game))}")
-    if rules.spec.seats < 2:
-        raise Usage(f"{game} has one seat, so there is nobody to play against")
     pairs = [(bot, other) for i, bot in enumerate(bots) for other in bots[i + 1 :]]
     duels = _play(game, rules, options, pairs, hands, count, seed, terms)
     _rank(bots, duels)
@@ -168,9 +168,16 @@ def _table(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int
         mean, margin = duel.mean / per_game, duel.margin / per_game
         colour = "green" if mean > margin else "red" if mean < -margin else "yellow"
         points = f"[{colour}]{mean:+.2f} ± {margin:.2f}[/]"
-        names = Path(duel.challenger).name, Path(duel.opponent).name.split()[0]  # of a run, its folder
-        table.add_row(f"[bold]{names[0]}", names[1], points, *cells.values())
+        opponent = _label(duel.opponent)
+        if is_engine(opponent):
+            opponent = opponent.split()[0]
+        table.add_row(f"[bold]{_label(duel.challenger)}", opponent, points, *cells.values())
     return table
+
+
+def _label(name: str) -> str:
+    """Of a run, its folder."""
+    return name if is_engine(name) else Path(name).name
 
 
 def _agreement(duel: match.Duel, per_game: int) -> str:
@@ -178,19 +185,18 @@ def _agreement(duel: match.Duel, per_game: int) -> str:
     won = f"won {100 * duel.won.mean():.1f} ± {100 * duel.win_margin:.1f} % of games"
     halves = " ".join(f"{mean / per_game:+.2f}" for mean in duel.seed_sets)
     seats = " ".join(f"{mean / per_game:+.2f}" for mean in duel.by_seat)
-    names = f"{Path(duel.challenger).name} - {Path(duel.opponent).name}"
+    names = f"{_label(duel.challenger)} - {_label(duel.opponent)}"
     return f"{names}: {won}; seed sets {halves}; by seat {seats}"
 
 
 def _pace(duel: EngineDuel) -> str:
     """How long both thought: strength is worth little without its price."""
-    names = Path(duel.challenger).name, Path(duel.opponent).name
     told = [
-        f"{name} {1000 * sum(spent) / len(spent):.1f} ms a move (at most {1000 * max(spent):.1f})"
-        for name, spent in zip(names, duel.seconds, strict=True)
+        f"{_label(name)} {1000 * sum(spent) / len(spent):.1f} ms a move (at most {1000 * max(spent):.1f})"
+        for name, spent in zip((duel.challenger, duel.opponent), duel.seconds, strict=True)
         if spent
     ]
-    return "; ".join(told) + (f"; resigned in {duel.resigned} games" if duel.resigned else "")
+    return "; ".join(told) + (f"; the engine resigned {duel.resigned} games" if duel.resigned else "")
 
 
 def _rank(bots: list[str], duels: list[match.Duel]) -> None:

@@ -120,13 +120,21 @@ class Engine:
             action = self.rules.parse_action(states[0], move)
         except Usage as problem:
             raise Usage(f"illegal move: {problem}") from None
-        self._place(states, action)
+        self.rules.play(states, np.array([action], np.int32), self.luck)
+        skip_stuck(self.rules, states)
+        self.past.append(states)
 
     def do_genmove(self, colour: str) -> str:
-        return self._choose(colour, self._place)
+        move = self.do_reg_genmove(colour)
+        self.do_play(colour, move)
+        return move
 
     def do_reg_genmove(self, colour: str) -> str:
-        return self._choose(colour, lambda states, action: None)
+        states = self._turn_of(colour)
+        if states is None:
+            return PASS
+        action = int(self.bot.choose(states.copy(), self.luck)[0])
+        return self.rules.action_text(states[0], action)
 
     def do_all_legal(self, colour: str) -> str:
         """For any colour, whoever's turn it is; nothing for one that is stuck."""
@@ -160,20 +168,6 @@ class Engine:
         if turn != seat:
             raise Usage(f"it is the turn of {COLOURS[seats][turn]}, not of {colour}")
         return states
-
-    def _choose(self, colour: str, then: Callable[[States, int], None]) -> str:
-        states = self._turn_of(colour)
-        if states is None:
-            return PASS
-        action = int(self.bot.choose(states.copy(), self.luck)[0])
-        move = self.rules.action_text(states[0], action)
-        then(states, action)
-        return move
-
-    def _place(self, states: States, action: int) -> None:
-        self.rules.play(states, np.array([action], np.int32), self.luck)
-        skip_stuck(self.rules, states)
-        self.past.append(states)
 
 
 def is_stuck(states: States, seat: int) -> bool:
