@@ -281,7 +281,7 @@ def fake(tmp_path):
     ("at_genmove", "said"),
     [
         ("sys.exit('out of luck')", "ended at `genmove w` with exit code 1: out of luck"),
-        ("print('hello\\n', flush=True)", "answered `genmove w` with 'hello', which is not GTP"),
+        ("print('hello', flush=True)", "answered `genmove w` with 'hello', which is not GTP"),
         ("print('? tired\\n', flush=True)", "refused `genmove w`: tired"),
         ("print('= banana\\n', flush=True)", "answered `genmove w` with 'banana': 'banana' is not a square"),
         ("print('= a1\\n', flush=True)", "answered `genmove w` with 'a1': 'a1' is not possible"),

@@ -57,8 +57,6 @@ class Client:
         except OSError:
             raise self._death(command) from None
         status, *more = self._reply(command)
-        if status[:1] not in ("=", "?"):
-            raise Failure(f"{self.name} answered `{command}` with {status!r}, which is not GTP")
         text = "\n".join([status[1:].strip(), *more]).strip()
         if status[0] == "?":
             raise Failure(f"{self.name} refused `{command}`: {text}")
@@ -94,6 +92,8 @@ class Client:
             if line is None:
                 raise self._death(command)
             if line:
+                if not found and line[0] not in "=?":  # don't wait for an end that may never come
+                    raise Failure(f"{self.name} answered `{command}` with {line!r}, which is not GTP")
                 found.append(line)
             elif found:
                 return found
