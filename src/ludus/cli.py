@@ -86,33 +86,68 @@ def evaluate(
     game: Game,
     /,
     *,
+    run: str | None = None,
     bots: tuple[str, ...] = (),
     against: tuple[str, ...] = (),
     at: str = "",
     think: str = "",
     hands: int | None = None,
     games: int | None = None,
+    opening: int = 2,
+    pentobi: str = "pentobi-gtp",
     seed: int = 0,
     switches: Switches = (),
 ) -> None:
     """Matches on mirrored deals: a run's agent against bots, or a tournament between a game's bots.
 
     Args:
+        run: The folder of a run of GAME: `ludus eval GAME --run RUN` is the same as `ludus eval RUN`.
         bots: Who plays the tournament; all bots of the game unless told. A run's folder counts as a bot.
-        against: The opponents of a run's agent; all bots of its game unless told.
+        against: The opponents of a run's agent, or of each of the bots; all bots of its game unless told.
+            In Blokus also `pentobi:LEVEL`, or `gtp:COMMAND` for any engine that speaks GTP.
         at: Which self of the run: `best`, or the milestone of so many decisions; the newest unless told.
-        think: How far a run's agent looks ahead, as 400 (positions or futures), or how long, as 100ms.
+        think: How far the run's agent, or each of the bots, looks ahead, as 400 (positions), or how long, as 100ms.
         hands: Hands of each match, for games that are sessions of hands (10,000 unless told).
-        games: Games of each match (1,000 unless told).
+        games: Games of each match (1,000 unless told, 200 against an engine).
+        opening: Random moves before a game against an engine, the same for each seat.
+        pentobi: Pentobi's engine, if it is not on the PATH.
         seed: The same seed deals the same cards.
     """
     from ludus.commands import eval as command
-    from ludus.store.run import is_run
+    from ludus.gtp.match import Terms
+    from ludus.store.run import is_run, read_config
 
+    words, terms = _flat(switches), Terms(opening, pentobi)
+    if run is not None:
+        read_config(Path(run), game)  # fails if it is another game's
+        game = run
     if is_run(Path(game)):
-        words = _flat(switches)
-        return command.evaluate_run(Path(game), at, list(against), think, hands, games, seed, words)
-    command.run_tournament(game, list(bots), hands, games, seed, _flat(switches))
+        return command.evaluate_run(Path(game), at, list(against), think, hands, games, seed, words, terms)
+    command.run_tournament(game, list(bots), list(against), think, hands, games, seed, words, terms)
+
+
+@app.command
+def gtp(
+    game: Game,
+    /,
+    *,
+    run: str | None = None,
+    bot: str | None = None,
+    think: str = "",
+    seed: int = 0,
+    switches: Switches = (),
+) -> None:
+    """Play Blokus by the Go Text Protocol on stdin and stdout, for Pentobi's twogtp and other controllers.
+
+    Args:
+        run: The folder of a run whose agent plays.
+        bot: The bot that plays; the strongest unless told.
+        think: How far it looks ahead, as 400 (positions), or how long, as 100ms.
+        seed: The same seed and the same commands give the same replies.
+    """
+    from ludus.commands import gtp as command
+
+    command.serve(game, run, bot, think, seed, _flat(switches))
 
 
 @app.command

@@ -13,10 +13,11 @@ from rich.table import Table
 from ludus import games, machine, match, switches
 from ludus.core.errors import Usage
 from ludus.core.rules import Rules
+from ludus.gtp.match import EngineDuel, Terms, command_line, engine_duel, is_engine
 from ludus.store.run import read_config, read_weights
 
 console = Console(highlight=False)
-HANDS, GAMES = 10_000, 1_000
+HANDS, GAMES, ENGINE_GAMES = 10_000, 1_000, 200
 
 
 def evaluate_run(
@@ -28,6 +29,7 @@ def evaluate_run(
     count: int | None,
     seed: int,
     words: list[str],
+    terms: Terms,
 ) -> None:
     """The agent of a run against each of some bots, under the rules it was trained on, played in full."""
     config = read_config(folder)
@@ -41,10 +43,18 @@ def evaluate_run(
     agent = f"{folder}{f'@{at}' if at else ''}{f'+{think}' if think else ''}"
     rules = games.rules(config.game, **options)
     known = games.bot_names(config.game)
-    for name in against:
-        match.player(name, config.game, rules)
+    _check(config.game, rules, against, terms)
     opponents = against or known[::-1]
-    _play(config.game, rules, options, [(agent, name) for name in opponents], hands, count, seed)
+    _play(config.game, rules, options, [(agent, name) for name in opponents], hands, count, seed, terms)
+
+
+def _check(game: str, rules: Rules, names: list[str], terms: Terms) -> None:
+    """Whether all of them can play, before the first one begins."""
+    for name in names:
+        if is_engine(name):
+            command_line(name, rules, terms)
+        else:
+            match.player(name, game, rules)
 
 
 def _evaluate_at_table(folder: Path, against: list[str], count: int, seed: int) -> None:
@@ -68,27 +78,43 @@ def read_seats(folder: Path) -> int:
 
 
 def run_tournament(
-    game: str, bots: list[str], hands: int | None, count: int | None, seed: int, words: list[str]
+    game: str,
+    bots: list[str],
+    against: list[str],
+    think: str,
+    hands: int | None,
+    count: int | None,
+    seed: int,
+    words: list[str],
+    terms: Terms,
 ) -> None:
+    """Every bot against every other; or, if they are told whom, against those only."""
     options = switches.parsed(game, words)
     rules = games.rules(game, **options)
-    bots = bots or games.bot_names(game)[::-1]
-    if len(bots) < 2:
-        raise Usage(f"a tournament needs two bots: choose from {', '.join(games.bot_names(game))}")
+    bots = [f"{bot}+{think}" if think else bot for bot in bots or games.bot_names(game)[::-1]]
     if rules.spec.seats < 2:
         raise Usage(f"{game} has one seat, so there is nobody to play against")
+    if against:
+        _check(game, rules, [*bots, *against], terms)
+        pairs = [(bot, other) for bot in bots for other in against]
+        _play(game, rules, options, pairs, hands, count, seed, terms)
+        return
+    if len(bots) < 2:
+        raise Usage(f"a tournament needs two bots: choose from {', '.join(games.bot_names(game))}")
     pairs = [(bot, other) for i, bot in enumerate(bots) for other in bots[i + 1 :]]
-    duels = _play(game, rules, options, pairs, hands, count, seed)
+    duels = _play(game, rules, options, pairs, hands, count, seed, terms)
     _rank(bots, duels)
 
 
 def _play(
     game: str, rules: Rules, options: dict[str, Any], pairs: list[tuple[str, str]],
-    hands: int | None, count: int | None, seed: int,
+    hands: int | None, count: int | None, seed: int, terms: Terms,
 ) -> list[match.Duel]:  # fmt: skip
     """Play the matches and show them."""
     module, known = games.find(game), games.bot_names(game)
     games.warm_up(game, rules, {name for pair in pairs for name in pair if name in known})
+    if any(is_engine(opponent) for _, opponent in pairs):
+        count = ENGINE_GAMES if count is None else count
     unit, per_game = getattr(module, "unit", lambda rules: ("game", 1))(rules)
     deals = _deals(game, rules, per_game, hands, count)
     plays = f"{deals * rules.spec.seats * per_game:,} {unit}s"
@@ -97,15 +123,20 @@ def _play(
         escape(f" ({', '.join(f'{name}={value}' for name, value in options.items())})" if options else "")
     )
     start = time.perf_counter()
-    duels = []
+    duels: list[match.Duel] = []
     for challenger, opponent in pairs:
         with console.status(f"{challenger} against {opponent} ..."):
+            if is_engine(opponent):
+                duels.append(engine_duel(game, challenger, opponent, deals, seed, terms, **options))
+                continue
             duels.append(
                 match.duel(game, challenger, opponent, deals, seed, machine.usable_cores(), **options)
             )
     console.print(_table(module, duels, unit, per_game, rules.spec.seats))
     for duel in duels:
         console.print(_agreement(duel, per_game))
+        if isinstance(duel, EngineDuel):
+            console.print(_pace(duel))
     console.print(f"{len(duels)} matches in {time.perf_counter() - start:.0f} s")
     return duels
 
@@ -128,16 +159,25 @@ def _table(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int
     found: list[dict[str, str]] = [columns(duel.stats) for duel in duels]
     others = "against" if seats == 2 else f"against\n{seats - 1} x"
     heads = (name.replace(" ", "\n") for name in found[0])
-    table = Table("bot", others, f"points/{unit}\n(95 %)", *heads, box=None, pad_edge=False)
+    table = Table(
+        "bot", others, f"points/{unit}\n(95 %)", *heads, box=None, pad_edge=False, collapse_padding=True
+    )
     for column in table.columns[2:]:
         column.justify, column.no_wrap = "right", True
     for duel, cells in zip(duels, found, strict=True):
         mean, margin = duel.mean / per_game, duel.margin / per_game
         colour = "green" if mean > margin else "red" if mean < -margin else "yellow"
         points = f"[{colour}]{mean:+.2f} ± {margin:.2f}[/]"
-        names = Path(duel.challenger).name, Path(duel.opponent).name  # of a run, its folder
-        table.add_row(f"[bold]{names[0]}", names[1], points, *cells.values())
+        opponent = _label(duel.opponent)
+        if is_engine(opponent):
+            opponent = opponent.split()[0]
+        table.add_row(f"[bold]{_label(duel.challenger)}", opponent, points, *cells.values())
     return table
+
+
+def _label(name: str) -> str:
+    """Of a run, its folder."""
+    return name if is_engine(name) else Path(name).name
 
 
 def _agreement(duel: match.Duel, per_game: int) -> str:
@@ -145,8 +185,18 @@ def _agreement(duel: match.Duel, per_game: int) -> str:
     won = f"won {100 * duel.won.mean():.1f} ± {100 * duel.win_margin:.1f} % of games"
     halves = " ".join(f"{mean / per_game:+.2f}" for mean in duel.seed_sets)
     seats = " ".join(f"{mean / per_game:+.2f}" for mean in duel.by_seat)
-    names = f"{Path(duel.challenger).name} - {Path(duel.opponent).name}"
+    names = f"{_label(duel.challenger)} - {_label(duel.opponent)}"
     return f"{names}: {won}; seed sets {halves}; by seat {seats}"
+
+
+def _pace(duel: EngineDuel) -> str:
+    """How long both thought: strength is worth little without its price."""
+    told = [
+        f"{_label(name)} {1000 * sum(spent) / len(spent):.1f} ms a move (at most {1000 * max(spent):.1f})"
+        for name, spent in zip((duel.challenger, duel.opponent), duel.seconds, strict=True)
+        if spent
+    ]
+    return "; ".join(told) + (f"; the engine resigned {duel.resigned} games" if duel.resigned else "")
 
 
 def _rank(bots: list[str], duels: list[match.Duel]) -> None:

@@ -160,7 +160,8 @@ def is_run(folder: Path) -> bool:
     return (folder / CONFIG).exists()
 
 
-def read_config(folder: Path) -> Config:
+def read_config(folder: Path, game: str = "") -> Config:
+    """What the run was told; game: what it should have been trained on."""
     if not is_run(folder):
         raise Usage(f"{folder} is not a run: it has no {CONFIG}")
     try:
@@ -168,7 +169,10 @@ def read_config(folder: Path) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise Failure(f"{folder / CONFIG} is not TOML: {error}") from None
     values.pop("versions", None)
-    return overlay(Config(), values, str(folder / CONFIG))
+    config = overlay(Config(), values, str(folder / CONFIG))
+    if game and config.game != game:
+        raise Usage(f"{folder} is a run of {config.game}, not of {game}")
+    return config
 
 
 def read_weights(folder: Path, at: str = "") -> dict[str, Any]:
