@@ -383,7 +383,7 @@ def test_ofc_is_searched_without_looking_at_other_hands():
 def test_a_networks_value_goes_to_the_right_seats(vector):
     def forward(obs):
         mine = obs[:, 0].sum((1, 2)).astype(np.float32) / 10
-        value = np.stack([mine, -mine], 1) if vector else mine
+        value = np.stack([mine, -mine], 1) if vector else mine[:, None]
         return np.tile(np.arange(7, dtype=np.float32), (len(obs), 1)), value
 
     states = positions(CONNECT4, 3, rows=4)

@@ -106,7 +106,7 @@ def evaluate(
         against: The opponents of a run's agent, or of each of the bots; all bots of its game unless told.
             In Blokus also `pentobi:LEVEL`, or `gtp:COMMAND` for any engine that speaks GTP.
         at: Which self of the run: `best`, or the milestone of so many decisions; the newest unless told.
-        think: How far the run's agent, or each of the bots, looks ahead, as 400 (positions), or how long, as 100ms.
+        think: How far the run's agent, or each of the bots, looks ahead, as 400, or how long, as 100ms.
         hands: Hands of each match, for games that are sessions of hands (10,000 unless told).
         games: Games of each match (1,000 unless told, 200 against an engine).
         opening: Random moves before a game against an engine, the same for each seat.

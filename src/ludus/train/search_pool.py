@@ -4,7 +4,9 @@ The searches are compiled and release the GIL; while one group of games searches
 With `overlap` each group has two blocks, so that it plays on while the learner learns from the other.
 """
 
+import itertools
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,12 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from ludus import games
 from ludus.algos.alphazero.evaluators import DeviceNetwork, playing_copy, update
 from ludus.core.block import Block, Column
+from ludus.core.rules import Rules
 from ludus.nets.board import BoardNet
 from ludus.train.pool import LOOK_S, Delivery, never
 from ludus.train.selfplay import Cancelled, SelfPlay
 from ludus.train.worker import Plan
+
+SWITCH_S = 0.001
+"""The learner's thread must not wait longer than this for those of the groups to give way."""
 
 
 class SearchPool:
@@ -26,6 +33,8 @@ class SearchPool:
     ) -> None:
         self.past, self.workers, self._version, self._cancelled = past, groups, 0, False
         self._learned, self._playing = net, playing_copy(net)
+        self._past_networks: dict[int, DeviceNetwork] = {}
+        sys.setswitchinterval(SWITCH_S)
         plan = replace(plan, workers=groups)
         slots = range(2 if overlap else 1)
         self._blocks = [[Block(columns, plan.steps, plan.rows) for _ in slots] for _ in range(groups)]
@@ -38,9 +47,17 @@ class SearchPool:
         ]
 
     def _make_worker(self, plan: Plan, index: int) -> SelfPlay:
-        worker = SelfPlay(
-            plan, index, self.past, make_policy=lambda rules: DeviceNetwork(rules, self._playing, plan.rows)
-        )
+        rules, slots = games.rules(plan.game, **plan.switches), itertools.cycle(range(self.past.slots))
+
+        def make_past(rules: Rules) -> DeviceNetwork:
+            """Past selves' networks are shared by all groups, which seldom meet them."""
+            slot = next(slots)
+            if slot not in self._past_networks:
+                self._past_networks[slot] = DeviceNetwork(rules, playing_copy(self._learned), plan.rows)
+            return self._past_networks[slot]
+
+        policy = DeviceNetwork(rules, self._playing, plan.rows)
+        worker = SelfPlay(plan, index, self.past, policy=policy, make_past=make_past)
         worker.cancelled = lambda: self._cancelled
         return worker
 

@@ -1,6 +1,7 @@
 """A worker that searches: it fills blocks with decisions of finished games. Knows nothing of processes."""
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ludus.core import seeds
 from ludus.core.block import Block
 from ludus.core.rules import Rules, States
 from ludus.core.table import Finished, RulesTable, Table, Turn
+from ludus.nets import NetConfig
 from ludus.search import Result, Search
 from ludus.train.league import PastPlayer, Seating
 from ludus.train.worker import Plan, Report
@@ -24,23 +26,23 @@ LONGEST = 64
 """Decisions of one game there is room for at first."""
 
 
-def cpu_network(rules: Rules, plan: Plan) -> Any:
+def cpu_network(net: NetConfig, rules: Rules) -> Any:
     from ludus.algos.alphazero.evaluators import CpuNetwork
 
-    return CpuNetwork(rules, plan.net)
+    return CpuNetwork(rules, net)
 
 
 class SearchingPast(PastPlayer):
     """Earlier selves, each with its own network in the search."""
 
-    def __init__(self, plan: Plan, table: Table, past, rng: np.random.Generator) -> None:
+    def __init__(self, plan: Plan, table: Table, past, rng: np.random.Generator, make_policy: Any) -> None:
         assert isinstance(table, RulesTable) and plan.alphazero is not None
-        self.table, self.config = table, plan.alphazero
+        self.table, self.config, self._make_policy = table, plan.alphazero, make_policy
         super().__init__(plan, table, past, rng)
         self.streams = seeds.rows(int(rng.integers(2**62)), table.rows, "past")
 
     def make_policy(self, plan: Plan, table: Table) -> Any:
-        return cpu_network(self.table.rules, plan)
+        return self._make_policy(self.table.rules)
 
     def act(self, slot: int, rows: np.ndarray, turn: Turn) -> np.ndarray:
         config = self.config
@@ -63,17 +65,17 @@ class SelfPlay:
     """Same face as `Worker`."""
 
     def __init__(
-        self, plan: Plan, index: int, past, beat: np.ndarray | None = None, make_policy: Any = None
-    ) -> None:
-        """make_policy: makes what values leaves from the rules, if it isn't a network on our own CPU"""
+        self, plan: Plan, index: int, past, beat: np.ndarray | None = None, policy: Any = None,
+        make_past: Any = None,
+    ) -> None:  # fmt: skip
+        """policy: what values leaves, if not a network of our own; make_past: makes that of past selves"""
         assert plan.alphazero is not None
         self.plan, self.index, self.config = plan, index, plan.alphazero
         self.beat = np.zeros(1, np.int64) if beat is None else beat
         table = games.table(plan.game, plan.rows, **plan.switches)
         assert isinstance(table, RulesTable)
         self.table, self.rules, self.spec = table, table.rules, table.spec
-        self.make_policy = make_policy or (lambda rules: cpu_network(rules, plan))
-        self.policy = self.make_policy(self.rules)
+        self.policy = policy or cpu_network(plan.net, self.rules)
         self.cancelled = lambda: False
         self.taught = False
         self.utility = utility(self.config)
@@ -88,7 +90,8 @@ class SelfPlay:
         self.moves = np.zeros(plan.rows, np.int64)
         self.done = np.zeros(0, self.record)  # those of finished games, which wait for a block
         self.idle_since = time.perf_counter()
-        self.seating = Seating(plan, self.table, index, past, SearchingPast)
+        make_past = make_past or partial(cpu_network, plan.net)
+        self.seating = Seating(plan, self.table, index, past, partial(SearchingPast, make_policy=make_past))
         self.turn = self.seating.start(self.table.reset(seeds.derive(plan.seed, "worker", index, "table")))
 
     def fill(self, block: Block) -> Report:

@@ -1,6 +1,7 @@
 """Networks as a search's `Evaluator`: on a worker's CPU, or on the learner's device for a group of games."""
 
 import copy
+import threading
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ class CpuNetwork:
     def __init__(self, rules: Rules, config: NetConfig) -> None:
         with torch.random.fork_rng(devices=[]):  # weights come later; the learner's luck is not ours to use
             self.net = BoardNet(rules.spec, config).eval()
+        self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a quarter faster
         self.evaluate = Network(rules, self._look)
 
     def load(self, vector: np.ndarray) -> None:
@@ -66,19 +68,33 @@ class DeviceNetwork:
         self._given = self._obs.to(self.device)
         seats = 1 if spec.seats == 2 else spec.seats
         self._value = torch.zeros((rows, seats), pin_memory=on_gpu)
-        self._actions = torch.zeros(rows * spec.actions, dtype=torch.int32, pin_memory=on_gpu)
-        self._logits = torch.zeros(rows * spec.actions, pin_memory=on_gpu)
+        self._actions, self._logits = (torch.zeros(0, dtype=dtype) for dtype in (torch.int32, torch.float32))
+        self._lock = threading.Lock()  # past selves are asked by several groups
         self._stream = torch.cuda.Stream() if on_gpu else None
         self._graph = self._capture() if on_gpu else None
 
-    @torch.no_grad()
+    def load(self, vector: np.ndarray) -> None:
+        with self._lock:
+            unflatten(self.net, vector)
+
     def __call__(
         self, states: States, actions: np.ndarray, counts: np.ndarray, rng: Streams, logits: np.ndarray,
         values: np.ndarray,
     ) -> None:  # fmt: skip
+        with self._lock:
+            self._evaluate(states, actions, counts, logits, values)
+
+    @torch.no_grad()
+    def _evaluate(
+        self, states: States, actions: np.ndarray, counts: np.ndarray, logits: np.ndarray, values: np.ndarray
+    ) -> None:
         n = len(states)
         width = min(-(-int(counts.max()) // BUCKET) * BUCKET, actions.shape[1])
         self.rules.observe(states, self._obs.numpy()[:n])
+        if n * width > len(self._actions):
+            room, on_gpu = self.rows * width, self.device.type == "cuda"
+            self._actions = torch.zeros(room, dtype=torch.int32, pin_memory=on_gpu)
+            self._logits = torch.zeros(room, pin_memory=on_gpu)
         given, picked = (flat[: n * width].view(n, width) for flat in (self._actions, self._logits))
         given.numpy()[:] = actions[:, :width]
         with torch.cuda.stream(self._stream):  # without a GPU there is none, and this does nothing

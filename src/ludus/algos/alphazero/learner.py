@@ -1,5 +1,7 @@
 """AlphaZero's learner: remembers what was played, and teaches the network what search and games found."""
 
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
@@ -17,6 +19,8 @@ from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
 from ludus.nets.net import ILLEGAL
 
+AHEAD = 4
+"""Lessons that are prepared beside the updates."""
 LOSSES = ("policy", "value", "score", "owner")
 
 
@@ -42,7 +46,10 @@ class Learner:
         self.progress = 0.0
         self.rate_scale = 1.0  # smaller after a training was rolled back
         self._owed = 0.0  # updates that are due
+        # On a CPU one after the other, as an exact resume needs it; updates take all cores there anyway.
+        self._teachers = ThreadPoolExecutor(3 if self.on_gpu else 1, thread_name_prefix="ludus-lessons")
         self._recorded: Recorded | None = None
+        self._given: list[Tensor] = []  # where a recorded update finds its lesson
 
     def learn(self, blocks: list[Block], behind: bool) -> dict[str, float]:
         """Remember finished blocks and learn from what is remembered. behind: as if it mattered here"""
@@ -55,15 +62,23 @@ class Learner:
         self._owed += config.reuse * decisions / config.minibatch
         falling = 1 - self.progress * (1 - config.learning_rate_end)
         set_rate(self.optimiser, self.rate_scale * config.learning_rate * falling)
-        sums, ages, updates = torch.zeros(len(LOSSES) + 2, device=self.device), 0.0, 0
-        while self._owed >= 1:
-            with self.phase("drawing"):
-                lesson, age = self.replay.draw(
-                    config.minibatch, config.newer, config.found, config.score_scale
+        sums, ages = torch.zeros(len(LOSSES) + 2, device=self.device), 0.0
+        updates = int(self._owed)
+        self._owed -= updates
+        lessons: deque[Future[Lesson]] = deque()
+        for number in range(updates + AHEAD):
+            if number < updates:
+                at, which, age = self.replay.draw(config.minibatch, config.newer)
+                making = self._teachers.submit(
+                    self.replay.lesson, at, which, config.found, config.score_scale
                 )
-            with self.phase("optimising"):
-                sums += self._update(lesson)
-            self._owed, updates, ages = self._owed - 1, updates + 1, ages + age
+                lessons.append(making)
+                ages += age
+            if number >= AHEAD:
+                with self.phase("drawing"):
+                    lesson = lessons.popleft().result()
+                with self.phase("optimising"):
+                    sums += self._update(lesson)
         if updates:
             *losses, uncertainty, norm = (sums / updates).tolist()
             told |= {f"losses/{name}": loss for name, loss in zip(LOSSES, losses, strict=True)}
@@ -78,7 +93,7 @@ class Learner:
         given = [torch.from_numpy(np.ascontiguousarray(part)) for part in lesson]
         if not self.on_gpu:
             return self._step(given)
-        if self._recorded is None:
+        if self._recorded is None or self._given[1].shape != given[1].shape:
             self._given = [part.to(self.device) for part in given]
             self._recorded = Recorded(self.net, self.optimiser, lambda: self._step(self._given))
         for there, part in zip(self._given, given, strict=True):
@@ -95,12 +110,15 @@ class Learner:
         return torch.stack([policy, value, score, owner, entropy, norm]).detach()
 
     def _losses(self, lesson: list[Tensor]) -> tuple[list[Tensor], Tensor]:
-        obs, places, legal, policy, full, value, score, owner = lesson
+        obs, places, counts, listed, policy, full, value, score, owner = lesson
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.on_gpu):
             choice, expected, points, owners = self.net(obs)
-        logits = choice.float().gather(1, places).masked_fill(~legal, ILLEGAL)
+        choice = choice.float()
+        legal = torch.arange(places.shape[1], device=self.device) < counts[:, None]
+        everything = choice.gather(1, places.long()).masked_fill(~legal, ILLEGAL).logsumexp(1, keepdim=True)
         share = full.float() / full.float().sum().clamp_min(1)
-        policy_loss = -((policy * F.log_softmax(logits, 1)).sum(1) * share).sum()
+        logs = choice.gather(1, listed.long()) - everything
+        policy_loss = -((policy * logs).sum(1) * share).sum()
         entropy = -((policy * policy.clamp_min(1e-9).log()).sum(1) * share).sum()
         value_loss = (expected.float() - value).square().mean()
         score_loss = F.smooth_l1_loss(points.float(), score)

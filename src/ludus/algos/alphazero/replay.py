@@ -7,21 +7,23 @@ import numpy as np
 from ludus.core import seeds
 from ludus.core.block import Block, Column
 from ludus.core.jit import njit
-from ludus.core.rules import Rules
+from ludus.core.rules import Rules, States
 from ludus.search import list_legal
 from ludus.search.evaluators import action_places
 
-MOST = 1024
-"""Legal actions that a lesson has room for; of more than so many, the last are left out."""
+MOST, STEP = 4096, 256
+"""Legal actions that a lesson has room for: as many as were ever met, in steps, since a recorded update
+knows one size only; of more than the most, the last are left out."""
 
 
 class Lesson(NamedTuple):
-    """A minibatch. B decisions with up to L legal actions each."""
+    """A minibatch. B decisions with up to L legal actions each, of which the search's policy lists K."""
 
     obs: np.ndarray  # [B, *obs_shape]
-    places: np.ndarray  # int64 [B, L]: where in the network's choice the legal actions are
-    legal: np.ndarray  # bool [B, L]
-    policy: np.ndarray  # float32 [B, L]: what the search made of them
+    places: np.ndarray  # int32 [B, L]: where in the network's choice the legal actions are
+    counts: np.ndarray  # int32 [B]: how many there are
+    listed: np.ndarray  # int32 [B, K]: where the search's actions are
+    policy: np.ndarray  # float32 [B, K]: what it made of them
     full: np.ndarray  # bool [B]
     value: np.ndarray  # float32 [B, V]: in the order of play; of two seats only the first
     score: np.ndarray  # float32 [B, V]
@@ -31,11 +33,15 @@ class Lesson(NamedTuple):
 class Replay:
     def __init__(self, rules: Rules, columns: list[Column], room: int, seed: int) -> None:
         self.rules, self.room = rules, room
-        self.added = 0  # since the beginning
+        self.added, self.width = 0, min(STEP, rules.spec.actions)
         self.rng = seeds.generator(seed, "replay")
         self._columns = {name: np.zeros((room, *shape), dtype) for name, shape, dtype in columns}
         places = action_places(rules.spec)
-        self._turns = [_Turn(symmetry, places) for symmetry in getattr(rules, "symmetries", (None,))]
+        self._symmetries = getattr(rules, "symmetries", None) or (None,)
+        # A symmetry says where an image's actions come from; here it is asked where they go to.
+        self._places = np.array(
+            [places if one is None else places[np.argsort(one.actions)] for one in self._symmetries], np.int32
+        )
 
     @property
     def size(self) -> int:
@@ -47,46 +53,55 @@ class Replay:
             column[at] = block[name].reshape(block.decisions, *column.shape[1:])
         self.added += block.decisions
 
-    def draw(self, count: int, newer: float, found: float, scale: float) -> tuple[Lesson, float]:
-        """A lesson, and the mean age of its decisions as a share of the room.
+    def draw(self, count: int, newer: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """Which decisions to learn from, by which symmetry each, and their mean age as a share of the room.
 
-        newer: from 1 on, how much the newer are favoured. found: share of the search's own expectation
-        in values. scale: points that count as one
+        newer: from 1 on, how much the newer are favoured
         """
         age = (self.size * self.rng.random(count) ** newer).astype(np.int64)
-        at = (self.added - 1 - age) % self.room
-        return self._lesson(at, found, scale), float(age.mean() / self.room)
+        which = self.rng.integers(len(self._symmetries), size=count)
+        return (self.added - 1 - age) % self.room, which, float(age.mean() / self.room)
 
-    def _lesson(self, at: np.ndarray, found: float, scale: float) -> Lesson:
-        spec = self.rules.spec
-        picked = {name: column[at] for name, column in self._columns.items()}
+    def lesson(self, at: np.ndarray, which: np.ndarray, found: float, scale: float) -> Lesson:
+        """found: share of the search's own expectation in values. scale: points that count as one"""
+        spec, picked = self.rules.spec, {name: column[at] for name, column in self._columns.items()}
         states = picked["state"].view(spec.state).reshape(-1)
         obs = np.empty((len(at), *spec.obs_shape), spec.obs_dtype)
         self.rules.observe(states, obs)
-        actions, counts = np.zeros((len(at), min(MOST, spec.actions)), np.int32), np.zeros(len(at), np.int32)
-        list_legal(self.rules, states, actions, counts)
-        legal = np.arange(actions.shape[1]) < counts[:, None]
-        policy = np.zeros(actions.shape, np.float32)
-        spread(picked["action"], picked["policy"], actions, counts, policy)
+        places, counts = self._legal_places(states, which)
+        listed = self._places[which[:, None], picked["action"]]
         order = (self.rules.seat(states)[:, None] + np.arange(spec.seats)) % spec.seats
         value = (1 - found) * picked["value"] + found * picked["expected"]
         seats = 1 if spec.seats == 2 else spec.seats
-        owner: np.ndarray = np.zeros((len(at), 0), np.uint8)
-        if spec.owned:
-            squares = int(np.prod(spec.obs_shape[1:]))
-            bits = np.unpackbits(picked["owner"], 1, count=spec.seats * squares)
-            owner = bits.reshape(len(at), spec.seats, squares)
-        which = self.rng.integers(len(self._turns), size=len(at))
-        places = np.empty(actions.shape, np.int64)
-        for number, turn in enumerate(self._turns):
+        owner = self._owner(picked)
+        for number, symmetry in enumerate(self._symmetries[1:], 1):  # the first changes nothing
             here = np.flatnonzero(which == number)
-            turn.apply(here, obs, actions, places, owner)
+            obs[here] = symmetry.turn_planes(obs[here])
+            if spec.owned:
+                owner[here] = owner[here][:, :, symmetry.squares]
         return Lesson(
-            obs, places, legal, policy, picked["full"],
-            np.take_along_axis(value, order, 1)[:, :seats],
+            obs, places, counts, listed, picked["policy"], picked["full"],
+            np.take_along_axis(value, order, 1)[:, :seats].astype(np.float32),
             np.take_along_axis(picked["score"], order, 1)[:, :seats] / np.float32(scale),
             owner,
         )  # fmt: skip
+
+    def _legal_places(self, states: States, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        room = min(MOST, self.rules.spec.actions)
+        listed, counts = np.empty((len(states), room), np.int32), np.zeros(len(states), np.int32)
+        list_legal(self.rules, states, listed, counts)
+        self.width = max(self.width, min(-(-int(counts.max()) // STEP) * STEP, room))
+        places = np.zeros((len(states), self.width), np.int32)
+        find_places(self._places, which, listed, counts, places)
+        return places, counts
+
+    def _owner(self, picked: dict[str, np.ndarray]) -> np.ndarray:
+        spec, count = self.rules.spec, len(picked["full"])
+        if not spec.owned:
+            return np.zeros((count, 0), np.uint8)
+        squares = int(np.prod(spec.obs_shape[1:]))
+        bits = np.unpackbits(picked["owner"], 1, count=spec.seats * squares)
+        return bits.reshape(count, spec.seats, squares)
 
     def state_dict(self) -> dict[str, Any]:
         """A copy, the oldest first."""
@@ -95,43 +110,19 @@ class Replay:
             name: np.concatenate([column[oldest : self.size], column[:oldest]])
             for name, column in self._columns.items()
         }
-        return {"rng": seeds.frozen(self.rng), "columns": kept}
+        return {"rng": seeds.frozen(self.rng), "width": self.width, "columns": kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         kept = {name: column[-self.room :] for name, column in state["columns"].items()}
-        self.added = len(kept["full"])
+        self.added, self.width = len(kept["full"]), state["width"]
         for name, column in self._columns.items():
             column[: self.added] = kept[name]
         seeds.thaw(self.rng, state["rng"])
 
 
-class _Turn:
-    """A symmetry, applied to all that a lesson says of squares."""
-
-    def __init__(self, symmetry: Any, places: np.ndarray) -> None:
-        self.symmetry = symmetry
-        # A symmetry says where an image's actions come from; here it is asked where they go to.
-        self.places = places if symmetry is None else places[np.argsort(symmetry.actions)]
-
-    def apply(self, here, obs, actions, places, owner) -> None:
-        """Write `places`, and turn `obs` and `owner`, for the decisions `here`."""
-        places[here] = self.places[actions[here]]
-        if self.symmetry is None:
-            return
-        obs[here] = self.symmetry.turn_planes(obs[here])
-        if owner.shape[1]:
-            owner[here] = owner[here][:, :, self.symmetry.squares]
-
-
 @njit
-def spread(listed, policy, actions, counts, out):
-    """A policy over listed actions as one over all legal ones, which come in order.
-
-    listed, policy: [B, K]; actions: int32 [B, L], of which the first counts[b] are legal; out: zeros [B, L]
-    """
-    for b in range(len(out)):
-        for k in range(listed.shape[1]):
-            if policy[b, k] > 0:
-                at = np.searchsorted(actions[b, : counts[b]], listed[b, k])
-                if at < counts[b] and actions[b, at] == listed[b, k]:
-                    out[b, at] = policy[b, k]
+def find_places(places, which, actions, counts, out):
+    """Where legal actions are in the network's choice. places: int32 [symmetries, A]; out: [B, L]"""
+    for b in range(len(counts)):
+        for k in range(counts[b]):
+            out[b, k] = places[which[b], actions[b, k]]
