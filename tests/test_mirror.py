@@ -15,7 +15,7 @@ import pytest
 
 from ludus.core.errors import Failure, Usage
 from ludus.store import mirror
-from ludus.store.mirror import Mirror, address, holds_run, is_url, restore
+from ludus.store.mirror import Mirror, address, holds_another, is_url, restore
 
 SECRET = "s3cr3t-key"
 
@@ -24,6 +24,7 @@ def write_run(folder: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text('game = "ofc"\n')
     (folder / "metrics.jsonl").write_text('{"decisions": 1}\n')
+    (folder / "events.jsonl").write_text(f'{{"time": {time.time_ns()}}}\n')
     (folder / "log.txt").write_text("worker 1: hello\n")
     return folder
 
@@ -39,6 +40,11 @@ def write_checkpoint(run: Path, name: str, size: int = 1000) -> None:
         sums[file] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     (unfinished / "manifest.json").write_text(json.dumps({"files": sums}))
     unfinished.rename(run / "checkpoints" / name)
+
+
+def write_milestone(run: Path, decisions: int) -> None:
+    (run / "milestones").mkdir(exist_ok=True)
+    (run / "milestones" / f"{decisions:012d}.safetensors").write_bytes(os.urandom(100))
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -168,10 +174,9 @@ def test_a_wrong_address_is_a_usage_error_without_secrets(flag, environ, said):
 
 def test_a_run_comes_back_byte_for_byte(run, url, tmp_path):
     write_checkpoint(run, "2000", size=11_000_000)  # in several parts
+    write_milestone(run, 1_000_000)
     (run / "checkpoints" / ".3000").mkdir()
-    assert not holds_run(url)
     copy(url, run)
-    assert holds_run(url)
     restore(url, tmp_path / "deep" / "back")
     (run / "checkpoints" / ".3000").rmdir()
     assert tree(tmp_path / "deep" / "back") == tree(run)
@@ -183,6 +188,7 @@ def test_what_grows_and_what_is_new_is_copied_again(run, url, tmp_path):
     until(lambda: copying.state()["pending"] == 0)
     append(run / "metrics.jsonl", '{"decisions": 2}')
     (run / "best.json").write_text("{}")
+    write_milestone(run, 1_000_000)
     until(lambda: copying.state()["pending"] == 0)
     assert copying.close(5)
     restore(url, tmp_path / "back")
@@ -208,6 +214,7 @@ def test_a_poke_copies_soon(run, url):
 def test_removed_checkpoints_are_removed_once_a_newer_one_is_there(run, url, tmp_path):
     copying = Mirror(url, run, every_s=0.02)
     until(lambda: copying.state()["pending"] == 0)
+    write_milestone(run, 1)
     shutil.rmtree(run / "checkpoints" / "1000")
     before = copying.state()["last_success"]
     until(lambda: copying.state()["last_success"] > before + 0.1)
@@ -217,6 +224,7 @@ def test_removed_checkpoints_are_removed_once_a_newer_one_is_there(run, url, tmp
     assert copying.close(5)
     restore(url, tmp_path / "late")
     assert os.listdir(tmp_path / "late" / "checkpoints") == ["2000"]
+    assert tree(tmp_path / "late" / "milestones") == tree(run / "milestones") != {}
 
 
 def test_a_checkpoint_removed_while_it_is_copied_is_no_error(run, tmp_path):
@@ -228,6 +236,19 @@ def test_a_checkpoint_removed_while_it_is_copied_is_no_error(run, tmp_path):
     assert heard == []
     restore(f"file://{tmp_path}/mirror", tmp_path / "back")
     assert os.listdir(tmp_path / "back" / "checkpoints") == ["2000"]
+
+
+def test_a_mirror_that_holds_another_run_is_left_as_it_is(run, url, tmp_path):
+    other = write_run(tmp_path / "other")
+    assert not holds_another(url, run)
+    copy(url, other)
+    assert holds_another(url, run) and not holds_another(url, other)
+    heard: list[str] = []
+    copying = Mirror(url, run, on_event=heard.append)
+    until(lambda: heard)
+    assert not copying.close(0.1) and "it holds another run" in heard[0]
+    restore(url, tmp_path / "back")
+    assert tree(tmp_path / "back") == tree(other)
 
 
 def test_half_a_line_is_cut_when_a_run_comes_back(run, url, tmp_path):
@@ -254,16 +275,23 @@ def puts(caplog):
     return puts
 
 
-def test_the_manifest_goes_last_and_nothing_goes_twice(run, s3, puts):
+def test_the_manifest_goes_last_and_nothing_goes_twice(run, s3, puts, tmp_path):
+    write_milestone(run, 1_000_000)
     copy("s3://bucket/runs/a", run)
     sent = puts()
     checkpoint = [key for key in sent if key.startswith("checkpoints/")]
     assert checkpoint[-1] == "checkpoints/1000/manifest.json" and len(checkpoint) == 3
-    assert sent[0] == "config.toml" and sent.index(checkpoint[-1]) < sent.index("metrics.jsonl")
+    assert sent[:2] == ["events.jsonl", "config.toml"] and sent.index(checkpoint[-1]) < sent.index(
+        "metrics.jsonl"
+    )
 
     write_checkpoint(run, "2000")
     copy("s3://bucket/runs/a", run)  # as after a restart
     assert {key.split("/")[1] for key in puts() if "/" in key} == {"2000"}
+
+    restore("s3://bucket/runs/a", tmp_path / "back")
+    copy("s3://bucket/runs/a", tmp_path / "back")  # as on another machine
+    assert not [key for key in puts() if "/" in key]
 
 
 def test_another_checkpoint_of_the_same_name_replaces_the_old_one(run, s3, tmp_path):
@@ -303,7 +331,7 @@ def test_what_is_written_about_the_mirror_itself_is_copied_too(run, s3, tmp_path
     s3.stop()
     events = run / "events.jsonl"
     copying = Mirror("s3://bucket/runs/a", run, retry_s=0.05, on_event=lambda text: append(events, text))
-    until(lambda: events.exists())
+    until(lambda: "fails" in events.read_text())
     s3.start()
     assert copying.close(5)
     restore("s3://bucket/runs/a", tmp_path / "back")
@@ -326,7 +354,7 @@ def test_a_server_that_never_answers_holds_up_nobody(run, s3, monkeypatch):
         silent.accept()  # so it waits for an answer now
         began = time.monotonic()
         copying.poke()
-        assert copying.state()["pending"] == 4
+        assert copying.state()["pending"] == 5
         assert not copying.close(0.1)
         assert time.monotonic() - began < 0.5
 

@@ -88,7 +88,7 @@ def test_a_run_goes_on_from_its_mirror_on_an_empty_machine(trained, tmp_path):
 def test_a_new_run_never_writes_over_a_mirror_that_holds_another(trained, tmp_path):
     bucket = f"file://{tmp_path}/bucket"
     trained("tictactoe", workers="0", decisions=1_000, mirror=bucket)
-    with pytest.raises(Usage, match="holds a run already"):
+    with pytest.raises(Usage, match="holds another run"):
         trained("tictactoe", workers="0", decisions=1_000, mirror=bucket)
 
 

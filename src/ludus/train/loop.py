@@ -35,14 +35,17 @@ from ludus.train.worker import Plan
 
 Screen = Callable[[dict[str, Any]], None]
 """Shows the newest metrics; training never waits for it."""
+Listener = Callable[[str, dict[str, Any]], None]
+"""Is told of every event and its details, from any thread."""
 
 
-def train(config: Config, screen: Screen) -> Path:
+def train(config: Config, screen: Screen, listener: Listener = lambda what, details: None) -> Path:
     """Train until the budget is spent, from the newest checkpoint if the run has one; the run's folder."""
     spec = spec_of(config)
     refuse_nothing_to_learn(config, spec)
     layout = lay_out(config, spec)
     run = Run.open(config)
+    run.listeners.append(listener)
     outlets = None
     try:
         outlets = Outlets(run, config, new=not checkpoint.listed(run.folder))
@@ -51,7 +54,7 @@ def train(config: Config, screen: Screen) -> Path:
             training.run_to_end(stop)
     except Exception as error:
         if not isinstance(error, Stopped | Usage):
-            run.event("failed", reason=str(error))
+            run.failed(error)
         raise
     finally:
         if outlets:
@@ -96,6 +99,7 @@ class Training:
             "resume" if kept else "start", decisions=start, layout=layout.why, workers=layout.workers,
             device=layout.device,
         )  # fmt: skip
+        run.accept()
 
     def _refuse_finished(self) -> None:
         if self.meter.spent(self.config.decisions, self.config.seconds):
@@ -287,6 +291,8 @@ def spec_of(config: Config) -> Spec:
         rules = games.rules(config.game, **config.switches)
         games.warm_up(config.game, rules, {*mix, config.ppo.teacher} - {"self", "past", ""})
         return rules.spec
+    if config.ppo.teacher not in ("", "random"):
+        raise Usage(f"{config.game} has no bot {config.ppo.teacher!r} to learn from: only native games have")
     table = games.table(config.game, 1, **config.switches)
     table.close()
     return table.spec
