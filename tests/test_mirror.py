@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import time
 import urllib.request
 from pathlib import Path
@@ -15,7 +16,10 @@ import pytest
 
 from ludus.core.errors import Failure, Usage
 from ludus.store import mirror
+from ludus.store.checkpoint import milestones
 from ludus.store.mirror import Mirror, address, holds_another, is_url, restore
+from ludus.store.run import read_lines
+from trainings import ludus, ludus_command
 
 SECRET = "s3cr3t-key"
 
@@ -452,3 +456,88 @@ def test_a_run_is_never_restored_over_something(run, url):
     copy(url, run)
     with pytest.raises(Usage, match="is there already"):
         restore(url, run)
+
+
+# ---- as people use it: by the command line, the machine gone
+
+
+TRAIN = ["train", "tictactoe", "--preset", "test", "--workers", "0", "--log-s", "0"]
+SCHEDULE = ["--checkpoints.every-s", "0", "--checkpoints.every-decisions", "1000"]
+SCHEDULE += ["--checkpoints.milestone", "2000"]
+NIGHT = "s3://bucket/runs/night"
+
+
+def made(run: Path) -> list[int]:
+    return [line["decisions"] for line in read_lines(run / "metrics.jsonl")]
+
+
+def test_a_run_goes_on_from_s3_on_an_empty_machine_with_all_it_had(s3, tmp_path):
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    for machine in (first, second, third):
+        machine.mkdir()
+    done = ludus(*TRAIN, *SCHEDULE, "--decisions", "5000", "--mirror", NIGHT, cwd=first)
+    assert done.returncode == 0, done.stderr
+    before = tree(first / "runs/tictactoe-test")
+    shutil.rmtree(first)
+
+    done = ludus("resume", NIGHT, "--decisions", "9000", cwd=second)
+    assert done.returncode == 0, done.stderr
+    run = second / "runs/night"
+    assert tree(run)["metrics.jsonl"].startswith(before["metrics.jsonl"])
+    assert made(run) == list(range(512, 9_217, 512))
+    assert [event["decisions"] for event in read_lines(run / "events.jsonl") if event["event"] == "resume"]
+    old = {name: content for name, content in before.items() if name.startswith("milestones/")}
+    assert len(old) == 2 and len(milestones(run)) == 4 and old.items() <= tree(run).items()
+
+    restore(NIGHT, third / "night")
+    lasting = {name: content for name, content in tree(run).items() if name not in (".lock", "log.txt")}
+    assert lasting.items() <= tree(third / "night").items()
+    assert len(os.listdir(third / "night/checkpoints")) == 2
+    for at in ("2000", "best"):
+        done = ludus("eval", "night", "--at", at, "--against", "random", "--games", "100", cwd=third)
+        assert done.returncode == 0 and "random" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["to its end", "until SIGTERM"])
+def test_a_server_that_goes_away_in_the_middle_stops_no_training(stopped, s3, tmp_path):
+    seconds = "60" if stopped else "4"
+    flags = [*TRAIN, "--decisions", "1000000000", "--seconds", seconds, "--checkpoints.every-s", "0.3"]
+    training = subprocess.Popen(
+        **ludus_command(*flags, "--mirror", NIGHT, cwd=tmp_path), stdout=subprocess.PIPE
+    )
+    while "decisions" not in training.stdout.readline():
+        pass
+    s3.stop()
+    try:
+        while "Connection refused" not in training.stdout.readline():
+            pass
+        asked = time.monotonic()
+        if stopped:
+            training.terminate()
+        out, _ = training.communicate(timeout=30)
+    finally:
+        s3.start()
+    assert f"mirror incomplete: {NIGHT} is behind" in out
+    assert training.returncode == (130 if stopped else 0)
+    assert not stopped or time.monotonic() - asked < 5
+
+    run = tmp_path / "runs/tictactoe-test"
+    more = str(made(run)[-1] + 1_000)
+    done = ludus("resume", str(run), "--decisions", more, "--seconds", "0", cwd=tmp_path)
+    assert done.returncode == 0 and "mirror" not in done.stdout, done.stderr
+    restore(NIGHT, tmp_path / "back")
+    assert made(tmp_path / "back") == made(run) and made(run)[-1] >= int(more)
+    assert os.listdir(tmp_path / "back/checkpoints") == os.listdir(run / "checkpoints")
+
+
+def test_a_folder_that_is_not_what_the_mirror_holds_is_not_taken_for_it(run, s3, tmp_path):
+    copy(NIGHT, run)
+    shutil.copytree(run, tmp_path / "runs/night")
+    write_checkpoint(run, "2000")
+    copy(NIGHT, run)
+    done = ludus("resume", NIGHT, cwd=tmp_path)
+    assert done.returncode == 2 and f"runs/night is behind {NIGHT}" in done.stderr
+    shutil.rmtree(tmp_path / "runs")
+    write_run(tmp_path / "runs/night")
+    done = ludus("resume", NIGHT, cwd=tmp_path)
+    assert done.returncode == 2 and f"runs/night is another run than {NIGHT}" in done.stderr
