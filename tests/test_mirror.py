@@ -8,9 +8,13 @@ import re
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
+from urllib.parse import parse_qs, unquote
 
 import pytest
 
@@ -22,6 +26,7 @@ from ludus.store.run import read_lines
 from trainings import ludus, ludus_command
 
 SECRET = "s3cr3t-key"
+STAMP = "Fri, 01 Jan 2100 00:00:00 GMT"
 
 
 def write_run(folder: Path) -> Path:
@@ -261,6 +266,67 @@ def test_half_a_line_is_cut_when_a_run_comes_back(run, url, tmp_path):
     copy(url, run)
     restore(url, tmp_path / "back")
     assert (tmp_path / "back" / "metrics.jsonl").read_text() == '{"decisions": 1}\n'
+
+
+# ---- Google's buckets
+
+
+class Gcs(BaseHTTPRequestHandler):
+    """As much of Google's server as a mirror asks for."""
+
+    held: ClassVar[dict[str, bytes]] = {}
+
+    def answer(self, code: int, body: bytes = b"") -> None:
+        self.send_response(code)
+        for name, value in {"Content-Length": len(body), "ETag": '"1"', "Last-Modified": STAMP}.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_PUT(self) -> None:
+        self.held[unquote(self.path)] = self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer(200)
+
+    def do_DELETE(self) -> None:
+        del self.held[unquote(self.path)]
+        self.answer(204)
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        if not query:
+            content = self.held.get(unquote(path))
+            return self.answer(404) if content is None else self.answer(200, content)
+        start = f"{path}/{parse_qs(query)['prefix'][0]}"
+        entry = (
+            "<Contents><Key>{}</Key><Size>{}</Size><LastModified>{}</LastModified><ETag>1</ETag></Contents>"
+        )
+        found = [
+            entry.format(key.removeprefix(f"{path}/"), len(content), "2100-01-01T00:00:00Z")
+            for key, content in self.held.items()
+            if key.startswith(start)
+        ]
+        self.answer(200, f"<ListBucketResult>{''.join(found)}</ListBucketResult>".encode())
+
+    def log_message(self, *words) -> None:
+        pass
+
+
+def test_a_bucket_of_google_is_found_by_its_variables_and_gives_the_run_back(trained, tmp_path, monkeypatch):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Gcs)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    key = {"gcs_base_url": f"http://127.0.0.1:{server.server_port}", "disable_oauth": True}
+    (tmp_path / "key.json").write_text(
+        json.dumps(key | dict.fromkeys(("client_email", "private_key", "private_key_id"), ""))
+    )
+    variables = {"CLOUD_PROVIDER": "gcs", "GCS_BUCKET": "bucket", "GCS_PREFIX": "runs"}
+    variables |= {"GOOGLE_SERVICE_ACCOUNT": str(tmp_path / "key.json"), "AWS_ALLOW_HTTP": "true"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    folder, _ = trained("tictactoe", workers="0", decisions=2_000, checkpoints={"milestone": 1_000})
+    restore(f"gs://bucket/runs/{folder.name}", tmp_path / "back")
+    server.shutdown()
+    kept = {name: content for name, content in tree(folder).items() if name != ".lock"}
+    assert tree(tmp_path / "back") == kept and len(kept) == 13
 
 
 # ---- what S3 sees
