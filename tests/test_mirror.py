@@ -21,7 +21,7 @@ import pytest
 from ludus.core.errors import Failure, Usage
 from ludus.store import mirror
 from ludus.store.checkpoint import milestones
-from ludus.store.mirror import Mirror, address, holds_another, is_url, restore
+from ludus.store.mirror import Mirror, address, is_url, misfit, restore
 from ludus.store.run import read_lines
 from trainings import ludus, ludus_command
 
@@ -249,15 +249,28 @@ def test_a_checkpoint_removed_while_it_is_copied_is_no_error(run, tmp_path):
 
 def test_a_mirror_that_holds_another_run_is_left_as_it_is(run, url, tmp_path):
     other = write_run(tmp_path / "other")
-    assert not holds_another(url, run)
+    assert not misfit(url, run)
     copy(url, other)
-    assert holds_another(url, run) and not holds_another(url, other)
+    assert misfit(url, run) and not misfit(url, other)
     heard: list[str] = []
     copying = Mirror(url, run, on_event=heard.append)
     until(lambda: heard)
     assert not copying.close(0.1) and "it holds another run" in heard[0]
     restore(url, tmp_path / "back")
     assert tree(tmp_path / "back") == tree(other)
+
+
+def test_a_mirror_that_is_ahead_is_left_as_it_is(run, url, tmp_path):
+    """Another machine went on with the run: this one must not remove what it made."""
+    behind = shutil.copytree(run, tmp_path / "behind")
+    write_checkpoint(run, "2000")
+    copy(url, run)
+    heard: list[str] = []
+    copying = Mirror(url, behind, on_event=heard.append)
+    until(lambda: heard)
+    assert not copying.close(0.1) and "it holds a newer checkpoint" in heard[0]
+    restore(url, tmp_path / "back")
+    assert tree(tmp_path / "back") == tree(run)
 
 
 def test_half_a_line_is_cut_when_a_run_comes_back(run, url, tmp_path):
@@ -602,8 +615,8 @@ def test_a_folder_that_is_not_what_the_mirror_holds_is_not_taken_for_it(run, s3,
     write_checkpoint(run, "2000")
     copy(NIGHT, run)
     done = ludus("resume", NIGHT, cwd=tmp_path)
-    assert done.returncode == 2 and f"runs/night is behind {NIGHT}" in done.stderr
+    assert done.returncode == 2 and f"runs/night can't go on as {NIGHT}: it holds a newer" in done.stderr
     shutil.rmtree(tmp_path / "runs")
     write_run(tmp_path / "runs/night")
     done = ludus("resume", NIGHT, cwd=tmp_path)
-    assert done.returncode == 2 and f"runs/night is another run than {NIGHT}" in done.stderr
+    assert done.returncode == 2 and f"runs/night can't go on as {NIGHT}: it holds another" in done.stderr

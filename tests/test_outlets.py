@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from ludus.core.errors import Usage
+from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
 from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, Run, read_lines, read_weights
 from test_runs import After, events, newest_bytes
@@ -51,6 +51,15 @@ def test_start_progress_best_and_end_reach_discord_and_no_secret_reaches_the_run
     for file in folder.rglob("*"):
         if file.is_file():
             assert TOKEN.encode() not in file.read_bytes(), file
+
+
+def test_faults_reach_every_address(discord, trained, importable, monkeypatch):
+    address, got = discord
+    monkeypatch.delenv("DISCORD_WEBHOOK_URL", raising=False)
+    with pytest.raises(Failure, match="the bridge is out"):
+        trained("broken_envs:Raising", workers="0", notify=(address, f"{address}again"))
+    faults = [text for text in got if "failed" in text]
+    assert len(faults) == 2 and all("the bridge is out" in text for text in faults)
 
 
 def test_a_notifier_that_is_not_there_costs_nothing(trained, monkeypatch):

@@ -142,6 +142,24 @@ def test_a_configuration_that_no_longer_fits_says_which_field_and_why(changes, w
 
 
 @pytest.mark.parametrize(
+    "changes",
+    [
+        {"inference": "central"},
+        {"workers": "1"},
+        {"rows": 8},
+        {"opponents": "self,random"},
+        {"ppo": {"epochs": 1}},
+    ],
+    ids=str,
+)
+def test_whatever_else_may_change_in_a_run_that_goes_on(changes, trained):
+    folder, _ = trained("tictactoe", workers="2", decisions=2_000, sync=True)
+    told = {"workers": "2", "sync": True, **changes}
+    _, readings = trained("tictactoe", decisions=4_000, run=str(folder), **told)
+    assert readings[0]["decisions"] > 2_000 and readings[-1]["decisions"] >= 4_000
+
+
+@pytest.mark.parametrize(
     ("game", "changes", "words"),
     [
         ("ofc", {"steps": 1}, "too few to learn from"),
@@ -333,6 +351,7 @@ def test_a_loss_that_is_not_a_number_rolls_back_once_and_learning_goes_on(traine
     assert 0 < rolled["decisions"] < 6 * 1_024
     assert readings[-1]["decisions"] >= 12_000
     assert all(np.isfinite(array).all() for array in read_weights(folder).values())
+    assert checkpoint.read(checkpoint.listed(folder)[-1]).state["learner"]["rate_scale"] == 0.5
     counts = [line["decisions"] for line in read_lines(folder / METRICS)]
     assert counts == sorted(set(counts))
 

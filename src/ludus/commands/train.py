@@ -15,8 +15,7 @@ from ludus import games, switches
 from ludus.commands.runs import found
 from ludus.config import Config, resolve
 from ludus.core.errors import Usage
-from ludus.store import checkpoint, mirror
-from ludus.store.mirror import is_url, restore
+from ludus.store.mirror import is_url, misfit, restore
 from ludus.store.run import CONFIG, is_run, read_config
 from ludus.train.profile import TABLE
 
@@ -132,11 +131,8 @@ def _bring_back(url: str, folder: Path) -> None:
     """The run that is mirrored at url, unless it is here already."""
     if not is_run(folder):
         return restore(url, folder, on_event=lambda text: print(text, file=sys.stderr))
-    here = checkpoint.listed(folder)
-    if mirror.holds_another(url, folder):
-        raise Usage(f"{folder} is another run than {url}: choose another folder with --run")
-    if mirror.newest(url) > (int(here[-1].name) if here else 0):
-        raise Usage(f"{folder} is behind {url}: choose another folder with --run, or remove this one")
+    if why := misfit(url, folder):
+        raise Usage(f"{folder} can't go on as {url}: {why}; choose another folder with --run")
 
 
 def latest(place: Path = Path("runs")) -> Path:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ludus.core.errors import Failure, Usage
-from ludus.store.checkpoint import BEST, CHECKPOINTS, MANIFEST, MILESTONES, milestones
+from ludus.store.checkpoint import BEST, CHECKPOINTS, MANIFEST, MILESTONES, listed, milestones
 from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, is_run
 
 if TYPE_CHECKING:
@@ -220,8 +220,8 @@ class Mirror:
 
     def _look_around(self) -> None:
         """What the mirror holds already must be of this run; milestones don't go there twice."""
-        if _is_another(self._store, self.folder):
-            raise Failure("it holds another run")
+        if why := _misfit(self._store, self.folder):
+            raise Failure(why)
         for entry in _milestones(self._store):
             mark = self._changed(entry["path"])
             if mark and mark[0] == entry["size"] and mark[1] / 1e9 < entry["last_modified"].timestamp() + 1:
@@ -309,7 +309,7 @@ def _list(store: "ObjectStore") -> dict[str, dict[str, datetime]]:
     for entries in store.list(CHECKPOINTS):
         for entry in entries:
             parts = entry["path"].split("/")
-            if len(parts) == 3:
+            if len(parts) == 3 and parts[1].isdigit():
                 found.setdefault(parts[1], {})[parts[2]] = entry["last_modified"]
     return found
 
@@ -319,14 +319,19 @@ def _milestones(store: "ObjectStore") -> list["ObjectMeta"]:
     return [entry for entries in store.list(MILESTONES) for entry in entries if name.fullmatch(entry["path"])]
 
 
-def _is_another(store: "ObjectStore", folder: Path) -> bool:
-    """Whether the mirror holds a run that did not begin as the one in this folder did."""
+def _misfit(store: "ObjectStore", folder: Path) -> str:
+    """Why the run in this folder must not be copied to a mirror; empty if it may."""
     try:
         there = bytes(store.get(EVENTS).bytes())
     except FileNotFoundError:
-        return False
+        return ""
     here = (folder / EVENTS).read_bytes() if (folder / EVENTS).exists() else b""
-    return here.partition(b"\n")[0] != there.partition(b"\n")[0]
+    if here.partition(b"\n")[0] != there.partition(b"\n")[0]:  # the moment when it began
+        return "it holds another run"
+    newest = max((int(name) for name, files in _list(store).items() if MANIFEST in files), default=0)
+    if newest > max((int(place.name) for place in listed(folder)), default=0):
+        return "it holds a newer checkpoint than the folder does"
+    return ""
 
 
 def _reason(error: Exception) -> str:
@@ -349,23 +354,13 @@ def _reason(error: Exception) -> str:
 # ---- the way back
 
 
-def holds_another(url: str, folder: Path) -> bool:
-    """Whether a run is mirrored there that is not the one in this folder; neither may replace the other."""
-    return _asked(url, lambda store: _is_another(store, folder))
-
-
-def newest(url: str) -> int:
-    """The decisions of the newest checkpoint there; 0 if there is none."""
-    found = _asked(url, _list).items()
-    return max((int(name) for name, files in found if MANIFEST in files and name.isdigit()), default=0)
-
-
-def _asked(url: str, what: Callable[["ObjectStore"], Any]) -> Any:
+def misfit(url: str, folder: Path) -> str:
+    """Why a run must not be mirrored there: there is another, or it went on elsewhere. Empty if it may."""
     store = _open(url, make=True)
     from obstore.exceptions import BaseError
 
     try:
-        return what(store)
+        return _misfit(store, folder)
     except (BaseError, OSError) as error:
         raise Failure(f"can't look into the mirror {url}: {_reason(error)}") from None
 

@@ -113,10 +113,8 @@ def _mirror(run: Run, config: Config, new: bool) -> Any:
         return None
     if not config.mirror:  # a bucket that all runs share
         url = f"{url.rstrip('/')}/{run.folder.name}"
-    if new and mirror.holds_another(url, run.folder):
-        raise Usage(
-            f"{url} holds another run: choose another --mirror, or go on with it by `ludus resume {url}`"
-        )
+    if new and (why := mirror.misfit(url, run.folder)):
+        raise Usage(f"can't mirror to {url}: {why}; choose another, or go on with it by `ludus resume {url}`")
     return mirror.Mirror(url, run.folder, on_event=lambda text: run.event("mirror", reason=text))
 
 
