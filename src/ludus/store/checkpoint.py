@@ -133,7 +133,7 @@ def write_whole(file: Path, data: bytes) -> None:
 
 
 def thin_out(run: Path, keep: int, newest: int) -> None:
-    """Remove all but the newest, and what was never finished.
+    """Remove all but the newest.
 
     newest: the one just written. Later ones could not be read when the run went on, so they don't count.
     """
@@ -141,8 +141,13 @@ def thin_out(run: Path, keep: int, newest: int) -> None:
     known = [place for place in places if int(place.name) <= newest]
     for place in set(places) - set(known[-max(keep, 1) :]):
         shutil.rmtree(place, ignore_errors=True)
-    for place in (run / CHECKPOINTS).glob(f"{UNFINISHED}*"):
-        shutil.rmtree(place, ignore_errors=True)
+
+
+def sweep(run: Path) -> None:
+    """Remove what was never finished, also by a life of this run that was killed."""
+    for folder in (run, run / CHECKPOINTS, run / MILESTONES):
+        for path in folder.glob(f"{UNFINISHED}*"):
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
 
 
 class Saver:
@@ -180,7 +185,9 @@ class Saver:
                 note = {"decisions": checkpoint.decisions, "measure": best}
                 write_whole(self.run / f"{BEST}.json", json.dumps(note).encode())
             thin_out(self.run, self.schedule.keep, checkpoint.decisions)
+            sweep(self.run)
         except Exception as error:
+            sweep(self.run)  # on a full disk, halves of each try would be all that fits
             reason = getattr(error, "strerror", None) or _first_line(error)
             self.told("checkpoint failed", {"decisions": checkpoint.decisions, "reason": reason})
             return

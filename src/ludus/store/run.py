@@ -96,12 +96,12 @@ class Run:
         self._metrics = (self.folder / METRICS).open("a", buffering=1)
 
     def close(self) -> None:
-        self._lock.close()
         for file in (self._metrics, self._events):
             with contextlib.suppress(OSError):  # what could not be written when due can't be written now
                 file.close()
         if not is_run(self.folder):
             self._leave_no_trace()
+        self._lock.close()
 
     def _leave_no_trace(self) -> None:
         for trace in self._made:

@@ -165,11 +165,7 @@ class Training:
         if self.config.price_per_hour:
             metrics |= self.meter.cost(self.config.price_per_hour)
         if health["replaced"] > self.replaced:
-            self.run.event(
-                "worker replaced",
-                count=health["replaced"],
-                reason=health.get("reason", "a table's process died or hung"),
-            )
+            self.run.event("worker replaced", count=health["replaced"], reason=health.get("reason", ""))
             self.replaced = health["replaced"]
         self.run.metrics(metrics)
         self.screen(metrics)
