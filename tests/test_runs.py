@@ -262,6 +262,12 @@ def test_checkpoints_are_made_by_the_clock_too(trained):
     assert 4 <= len(times) <= 7 and not (folder / checkpoint.MILESTONES).exists()
 
 
+def test_milestones_need_no_other_reason_to_save(trained, monkeypatch):
+    monkeypatch.setattr("ludus.train.loop.MILESTONE_S", 0.0)
+    folder, _ = trained("tictactoe", workers="0", decisions=42_000, checkpoints={"milestone": 10_000})
+    assert [int(stone.stem) // 10_000 for stone in checkpoint.milestones(folder)] == [1, 2, 3, 4]
+
+
 def test_a_milestone_that_was_never_finished_is_not_taken_for_one(trained):
     folder, _ = trained("tictactoe", workers="0", decisions=3_000, checkpoints={"milestone": 1_000})
     (stone,) = checkpoint.milestones(folder)

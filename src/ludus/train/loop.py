@@ -33,6 +33,8 @@ from ludus.train.stop import Stop
 from ludus.train.weights import Past
 from ludus.train.worker import Plan
 
+MILESTONE_S = 5.0
+"""Milestones come no closer than this, however fast the training is."""
 Screen = Callable[[dict[str, Any]], None]
 """Shows the newest metrics; training never waits for it."""
 Listener = Callable[[str, dict[str, Any]], None]
@@ -192,7 +194,11 @@ class Training:
         by_time = schedule.every_s and time.monotonic() - self._saved_at >= schedule.every_s
         made = self.meter.decisions - self._saved_decisions
         by_count = schedule.every_decisions and made >= schedule.every_decisions
-        return bool(by_count or (by_time and not self.saver.busy))
+        passed = (
+            schedule.milestone and made >= schedule.milestone - self._saved_decisions % schedule.milestone
+        )
+        by_milestone = passed and time.monotonic() - self._saved_at >= MILESTONE_S
+        return bool(by_count or ((by_time or by_milestone) and not self.saver.busy))
 
     def _save(self) -> None:
         weights = {
