@@ -1,6 +1,8 @@
 """Environments that fail, for the tests of what training does then."""
 
+import contextlib
 import os
+import time
 
 import gymnasium
 import numpy as np
@@ -31,3 +33,18 @@ class Talking(Raising):
 
     def step(self, action):
         return np.zeros(2, np.float32), 0.0, True, False, {}
+
+
+class Sleeping(Talking):
+    """Falls asleep for ever at its tenth step, in the one process that finds no bed made yet."""
+
+    def __init__(self, bed: str) -> None:
+        self.bed, self.steps = bed, 0
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == 10:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self.bed)
+                time.sleep(10**9)
+        return super().step(action)

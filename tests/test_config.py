@@ -91,7 +91,9 @@ def test_numbers_may_be_written_in_any_natural_way(toml):
 def test_a_run_remembers_its_configuration(tmp_path):
     told = {"run": str(tmp_path / "run"), "seed": 4, "switches": {"hands": 2}, "ppo": {"clip": 0.1}}
     config = overlay(resolve("ofc", "test"), told, "test")
-    Run.open(config).close()
+    run = Run.open(config)
+    run.accept()
+    run.close()
     assert read_config(tmp_path / "run") == config
 
 

@@ -7,23 +7,33 @@ import os
 import re
 import shutil
 import socket
+import subprocess
+import threading
 import time
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
+from urllib.parse import parse_qs, unquote
 
 import pytest
 
 from ludus.core.errors import Failure, Usage
 from ludus.store import mirror
-from ludus.store.mirror import Mirror, address, holds_run, is_url, restore
+from ludus.store.checkpoint import milestones
+from ludus.store.mirror import Mirror, address, is_url, misfit, restore
+from ludus.store.run import read_lines
+from trainings import ludus, ludus_command
 
 SECRET = "s3cr3t-key"
+STAMP = "Fri, 01 Jan 2100 00:00:00 GMT"
 
 
 def write_run(folder: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text('game = "ofc"\n')
     (folder / "metrics.jsonl").write_text('{"decisions": 1}\n')
+    (folder / "events.jsonl").write_text(f'{{"time": {time.time_ns()}}}\n')
     (folder / "log.txt").write_text("worker 1: hello\n")
     return folder
 
@@ -39,6 +49,11 @@ def write_checkpoint(run: Path, name: str, size: int = 1000) -> None:
         sums[file] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     (unfinished / "manifest.json").write_text(json.dumps({"files": sums}))
     unfinished.rename(run / "checkpoints" / name)
+
+
+def write_milestone(run: Path, decisions: int) -> None:
+    (run / "milestones").mkdir(exist_ok=True)
+    (run / "milestones" / f"{decisions:012d}.safetensors").write_bytes(os.urandom(100))
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -168,10 +183,9 @@ def test_a_wrong_address_is_a_usage_error_without_secrets(flag, environ, said):
 
 def test_a_run_comes_back_byte_for_byte(run, url, tmp_path):
     write_checkpoint(run, "2000", size=11_000_000)  # in several parts
+    write_milestone(run, 1_000_000)
     (run / "checkpoints" / ".3000").mkdir()
-    assert not holds_run(url)
     copy(url, run)
-    assert holds_run(url)
     restore(url, tmp_path / "deep" / "back")
     (run / "checkpoints" / ".3000").rmdir()
     assert tree(tmp_path / "deep" / "back") == tree(run)
@@ -183,6 +197,7 @@ def test_what_grows_and_what_is_new_is_copied_again(run, url, tmp_path):
     until(lambda: copying.state()["pending"] == 0)
     append(run / "metrics.jsonl", '{"decisions": 2}')
     (run / "best.json").write_text("{}")
+    write_milestone(run, 1_000_000)
     until(lambda: copying.state()["pending"] == 0)
     assert copying.close(5)
     restore(url, tmp_path / "back")
@@ -208,6 +223,7 @@ def test_a_poke_copies_soon(run, url):
 def test_removed_checkpoints_are_removed_once_a_newer_one_is_there(run, url, tmp_path):
     copying = Mirror(url, run, every_s=0.02)
     until(lambda: copying.state()["pending"] == 0)
+    write_milestone(run, 1)
     shutil.rmtree(run / "checkpoints" / "1000")
     before = copying.state()["last_success"]
     until(lambda: copying.state()["last_success"] > before + 0.1)
@@ -217,6 +233,7 @@ def test_removed_checkpoints_are_removed_once_a_newer_one_is_there(run, url, tmp
     assert copying.close(5)
     restore(url, tmp_path / "late")
     assert os.listdir(tmp_path / "late" / "checkpoints") == ["2000"]
+    assert tree(tmp_path / "late" / "milestones") == tree(run / "milestones") != {}
 
 
 def test_a_checkpoint_removed_while_it_is_copied_is_no_error(run, tmp_path):
@@ -230,12 +247,99 @@ def test_a_checkpoint_removed_while_it_is_copied_is_no_error(run, tmp_path):
     assert os.listdir(tmp_path / "back" / "checkpoints") == ["2000"]
 
 
+def test_a_mirror_that_holds_another_run_is_left_as_it_is(run, url, tmp_path):
+    other = write_run(tmp_path / "other")
+    assert not misfit(url, run)
+    copy(url, other)
+    assert misfit(url, run) and not misfit(url, other)
+    heard: list[str] = []
+    copying = Mirror(url, run, on_event=heard.append)
+    until(lambda: heard)
+    assert not copying.close(0.1) and "it holds another run" in heard[0]
+    restore(url, tmp_path / "back")
+    assert tree(tmp_path / "back") == tree(other)
+
+
+def test_a_mirror_that_is_ahead_is_left_as_it_is(run, url, tmp_path):
+    """Another machine went on with the run: this one must not remove what it made."""
+    behind = shutil.copytree(run, tmp_path / "behind")
+    write_checkpoint(run, "2000")
+    copy(url, run)
+    heard: list[str] = []
+    copying = Mirror(url, behind, on_event=heard.append)
+    until(lambda: heard)
+    assert not copying.close(0.1) and "it holds a newer checkpoint" in heard[0]
+    restore(url, tmp_path / "back")
+    assert tree(tmp_path / "back") == tree(run)
+
+
 def test_half_a_line_is_cut_when_a_run_comes_back(run, url, tmp_path):
     with (run / "metrics.jsonl").open("a") as metrics:
         metrics.write('{"decis')
     copy(url, run)
     restore(url, tmp_path / "back")
     assert (tmp_path / "back" / "metrics.jsonl").read_text() == '{"decisions": 1}\n'
+
+
+# ---- Google's buckets
+
+
+class Gcs(BaseHTTPRequestHandler):
+    """As much of Google's server as a mirror asks for."""
+
+    held: ClassVar[dict[str, bytes]] = {}
+
+    def answer(self, code: int, body: bytes = b"") -> None:
+        self.send_response(code)
+        for name, value in {"Content-Length": len(body), "ETag": '"1"', "Last-Modified": STAMP}.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_PUT(self) -> None:
+        self.held[unquote(self.path)] = self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer(200)
+
+    def do_DELETE(self) -> None:
+        del self.held[unquote(self.path)]
+        self.answer(204)
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        if not query:
+            content = self.held.get(unquote(path))
+            return self.answer(404) if content is None else self.answer(200, content)
+        start = f"{path}/{parse_qs(query)['prefix'][0]}"
+        entry = (
+            "<Contents><Key>{}</Key><Size>{}</Size><LastModified>{}</LastModified><ETag>1</ETag></Contents>"
+        )
+        found = [
+            entry.format(key.removeprefix(f"{path}/"), len(content), "2100-01-01T00:00:00Z")
+            for key, content in self.held.items()
+            if key.startswith(start)
+        ]
+        self.answer(200, f"<ListBucketResult>{''.join(found)}</ListBucketResult>".encode())
+
+    def log_message(self, *words) -> None:
+        pass
+
+
+def test_a_bucket_of_google_is_found_by_its_variables_and_gives_the_run_back(trained, tmp_path, monkeypatch):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Gcs)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    key = {"gcs_base_url": f"http://127.0.0.1:{server.server_port}", "disable_oauth": True}
+    (tmp_path / "key.json").write_text(
+        json.dumps(key | dict.fromkeys(("client_email", "private_key", "private_key_id"), ""))
+    )
+    variables = {"CLOUD_PROVIDER": "gcs", "GCS_BUCKET": "bucket", "GCS_PREFIX": "runs"}
+    variables |= {"GOOGLE_SERVICE_ACCOUNT": str(tmp_path / "key.json"), "AWS_ALLOW_HTTP": "true"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    folder, _ = trained("tictactoe", workers="0", decisions=2_000, checkpoints={"milestone": 1_000})
+    restore(f"gs://bucket/runs/{folder.name}", tmp_path / "back")
+    server.shutdown()
+    kept = {name: content for name, content in tree(folder).items() if name != ".lock"}
+    assert tree(tmp_path / "back") == kept and len(kept) == 13
 
 
 # ---- what S3 sees
@@ -254,16 +358,23 @@ def puts(caplog):
     return puts
 
 
-def test_the_manifest_goes_last_and_nothing_goes_twice(run, s3, puts):
+def test_the_manifest_goes_last_and_nothing_goes_twice(run, s3, puts, tmp_path):
+    write_milestone(run, 1_000_000)
     copy("s3://bucket/runs/a", run)
     sent = puts()
     checkpoint = [key for key in sent if key.startswith("checkpoints/")]
     assert checkpoint[-1] == "checkpoints/1000/manifest.json" and len(checkpoint) == 3
-    assert sent[0] == "config.toml" and sent.index(checkpoint[-1]) < sent.index("metrics.jsonl")
+    assert sent[:2] == ["events.jsonl", "config.toml"] and sent.index(checkpoint[-1]) < sent.index(
+        "metrics.jsonl"
+    )
 
     write_checkpoint(run, "2000")
     copy("s3://bucket/runs/a", run)  # as after a restart
     assert {key.split("/")[1] for key in puts() if "/" in key} == {"2000"}
+
+    restore("s3://bucket/runs/a", tmp_path / "back")
+    copy("s3://bucket/runs/a", tmp_path / "back")  # as on another machine
+    assert not [key for key in puts() if "/" in key]
 
 
 def test_another_checkpoint_of_the_same_name_replaces_the_old_one(run, s3, tmp_path):
@@ -303,7 +414,7 @@ def test_what_is_written_about_the_mirror_itself_is_copied_too(run, s3, tmp_path
     s3.stop()
     events = run / "events.jsonl"
     copying = Mirror("s3://bucket/runs/a", run, retry_s=0.05, on_event=lambda text: append(events, text))
-    until(lambda: events.exists())
+    until(lambda: "fails" in events.read_text())
     s3.start()
     assert copying.close(5)
     restore("s3://bucket/runs/a", tmp_path / "back")
@@ -326,7 +437,7 @@ def test_a_server_that_never_answers_holds_up_nobody(run, s3, monkeypatch):
         silent.accept()  # so it waits for an answer now
         began = time.monotonic()
         copying.poke()
-        assert copying.state()["pending"] == 4
+        assert copying.state()["pending"] == 5
         assert not copying.close(0.1)
         assert time.monotonic() - began < 0.5
 
@@ -424,3 +535,88 @@ def test_a_run_is_never_restored_over_something(run, url):
     copy(url, run)
     with pytest.raises(Usage, match="is there already"):
         restore(url, run)
+
+
+# ---- as people use it: by the command line, the machine gone
+
+
+TRAIN = ["train", "tictactoe", "--preset", "test", "--workers", "0", "--log-s", "0"]
+SCHEDULE = ["--checkpoints.every-s", "0", "--checkpoints.every-decisions", "1000"]
+SCHEDULE += ["--checkpoints.milestone", "2000"]
+NIGHT = "s3://bucket/runs/night"
+
+
+def made(run: Path) -> list[int]:
+    return [line["decisions"] for line in read_lines(run / "metrics.jsonl")]
+
+
+def test_a_run_goes_on_from_s3_on_an_empty_machine_with_all_it_had(s3, tmp_path):
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    for machine in (first, second, third):
+        machine.mkdir()
+    done = ludus(*TRAIN, *SCHEDULE, "--decisions", "5000", "--mirror", NIGHT, cwd=first)
+    assert done.returncode == 0, done.stderr
+    before = tree(first / "runs/tictactoe-test")
+    shutil.rmtree(first)
+
+    done = ludus("resume", NIGHT, "--decisions", "9000", cwd=second)
+    assert done.returncode == 0, done.stderr
+    run = second / "runs/night"
+    assert tree(run)["metrics.jsonl"].startswith(before["metrics.jsonl"])
+    assert made(run) == list(range(512, 9_217, 512))
+    assert [event["decisions"] for event in read_lines(run / "events.jsonl") if event["event"] == "resume"]
+    old = {name: content for name, content in before.items() if name.startswith("milestones/")}
+    assert len(old) == 2 and len(milestones(run)) == 4 and old.items() <= tree(run).items()
+
+    restore(NIGHT, third / "night")
+    lasting = {name: content for name, content in tree(run).items() if name not in (".lock", "log.txt")}
+    assert lasting.items() <= tree(third / "night").items()
+    assert len(os.listdir(third / "night/checkpoints")) == 2
+    for at in ("2000", "best"):
+        done = ludus("eval", "night", "--at", at, "--against", "random", "--games", "100", cwd=third)
+        assert done.returncode == 0 and "random" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["to its end", "until SIGTERM"])
+def test_a_server_that_goes_away_in_the_middle_stops_no_training(stopped, s3, tmp_path):
+    seconds = "60" if stopped else "4"
+    flags = [*TRAIN, "--decisions", "1000000000", "--seconds", seconds, "--checkpoints.every-s", "0.3"]
+    training = subprocess.Popen(
+        **ludus_command(*flags, "--mirror", NIGHT, cwd=tmp_path), stdout=subprocess.PIPE
+    )
+    while "decisions" not in training.stdout.readline():
+        pass
+    s3.stop()
+    try:
+        while "Connection refused" not in training.stdout.readline():
+            pass
+        asked = time.monotonic()
+        if stopped:
+            training.terminate()
+        out, _ = training.communicate(timeout=30)
+    finally:
+        s3.start()
+    assert f"mirror incomplete: {NIGHT} is behind" in out
+    assert training.returncode == (130 if stopped else 0)
+    assert not stopped or time.monotonic() - asked < 5
+
+    run = tmp_path / "runs/tictactoe-test"
+    more = str(made(run)[-1] + 1_000)
+    done = ludus("resume", str(run), "--decisions", more, "--seconds", "0", cwd=tmp_path)
+    assert done.returncode == 0 and "mirror" not in done.stdout, done.stderr
+    restore(NIGHT, tmp_path / "back")
+    assert made(tmp_path / "back") == made(run) and made(run)[-1] >= int(more)
+    assert os.listdir(tmp_path / "back/checkpoints") == os.listdir(run / "checkpoints")
+
+
+def test_a_folder_that_is_not_what_the_mirror_holds_is_not_taken_for_it(run, s3, tmp_path):
+    copy(NIGHT, run)
+    shutil.copytree(run, tmp_path / "runs/night")
+    write_checkpoint(run, "2000")
+    copy(NIGHT, run)
+    done = ludus("resume", NIGHT, cwd=tmp_path)
+    assert done.returncode == 2 and f"runs/night can't go on as {NIGHT}: it holds a newer" in done.stderr
+    shutil.rmtree(tmp_path / "runs")
+    write_run(tmp_path / "runs/night")
+    done = ludus("resume", NIGHT, cwd=tmp_path)
+    assert done.returncode == 2 and f"runs/night can't go on as {NIGHT}: it holds another" in done.stderr

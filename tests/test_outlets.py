@@ -2,19 +2,17 @@
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ludus.core.errors import Usage
+from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
 from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, Run, read_lines, read_weights
 from test_runs import After, events, newest_bytes
+from trainings import ludus
 
 TOKEN = "abcSECRETabc"
 
@@ -55,16 +53,20 @@ def test_start_progress_best_and_end_reach_discord_and_no_secret_reaches_the_run
             assert TOKEN.encode() not in file.read_bytes(), file
 
 
+def test_faults_reach_every_address(discord, trained, importable, monkeypatch):
+    address, got = discord
+    monkeypatch.delenv("DISCORD_WEBHOOK_URL", raising=False)
+    with pytest.raises(Failure, match="the bridge is out"):
+        trained("broken_envs:Raising", workers="0", notify=(address, f"{address}again"))
+    faults = [text for text in got if "failed" in text]
+    assert len(faults) == 2 and all("the bridge is out" in text for text in faults)
+
+
 def test_a_notifier_that_is_not_there_costs_nothing(trained, monkeypatch):
     monkeypatch.setenv("DISCORD_WEBHOOK_URL", f"http://127.0.0.1:9/api/webhooks/1/{TOKEN}")
     folder, readings = trained("tictactoe", workers="0", decisions=2_000)
     assert readings[-1]["decisions"] >= 2_000
     assert TOKEN not in (folder / EVENTS).read_text() + (folder / LOG).read_text()
-
-
-def test_an_address_that_cant_be_read_is_refused_before_anything_starts(trained):
-    with pytest.raises(Usage, match="notify"):
-        trained("tictactoe", workers="0", notify=("carrierpigeon://coop",))
 
 
 def test_a_run_goes_on_from_its_mirror_on_an_empty_machine(trained, tmp_path):
@@ -74,9 +76,7 @@ def test_a_run_goes_on_from_its_mirror_on_an_empty_machine(trained, tmp_path):
     assert (bucket / METRICS).read_bytes() == (folder / METRICS).read_bytes()
     empty = tmp_path / "empty"
     empty.mkdir()
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "ludus.cli", "resume", f"file://{bucket}", "--decisions", "5000"]
-    done = subprocess.run(command, cwd=empty, env=env, capture_output=True, text=True)
+    done = ludus("resume", f"file://{bucket}", "--decisions", "5000", cwd=empty)
     assert done.returncode == 0, done.stderr
     run = empty / "runs/myrun"
     made = [line["decisions"] for line in read_lines(run / METRICS)]
@@ -88,7 +88,7 @@ def test_a_run_goes_on_from_its_mirror_on_an_empty_machine(trained, tmp_path):
 def test_a_new_run_never_writes_over_a_mirror_that_holds_another(trained, tmp_path):
     bucket = f"file://{tmp_path}/bucket"
     trained("tictactoe", workers="0", decisions=1_000, mirror=bucket)
-    with pytest.raises(Usage, match="holds a run already"):
+    with pytest.raises(Usage, match="holds another run"):
         trained("tictactoe", workers="0", decisions=1_000, mirror=bucket)
 
 
@@ -124,13 +124,6 @@ def test_money_is_counted(trained):
     assert last["cost/per_million"] == pytest.approx(last["cost/total"] / last["decisions"] * 1e6)
 
 
-def cli(*words: str, cwd: Path) -> subprocess.CompletedProcess:
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "200"}
-    return subprocess.run(
-        [sys.executable, "-m", "ludus.cli", *words], cwd=cwd, env=env, capture_output=True, text=True
-    )
-
-
 def test_runs_are_listed_with_their_state_and_empty_ones_pruned(trained, tmp_path):
     trained("tictactoe", workers="0", decisions=1_000, run=str(tmp_path / "runs/whole"))
     with pytest.raises(Exception, match="stopped"):
@@ -140,10 +133,10 @@ def test_runs_are_listed_with_their_state_and_empty_ones_pruned(trained, tmp_pat
         )  # fmt: skip
     (tmp_path / "runs/empty").mkdir()
     (tmp_path / "runs/empty" / CONFIG).write_text((tmp_path / "runs/whole" / CONFIG).read_text())
-    listed = cli("runs", cwd=tmp_path).stdout
+    listed = ludus("runs", cwd=tmp_path).stdout
     rows = {line.split()[0]: line for line in listed.splitlines()[1:]}
     assert "done" in rows["whole"] and "stopped" in rows["halved"] and "broken off" in rows["empty"]
-    assert "removed runs/empty" in cli("runs", "--prune", cwd=tmp_path).stdout
+    assert "removed runs/empty" in ludus("runs", "--prune", cwd=tmp_path).stdout
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["halved", "whole"]
 
 
@@ -167,7 +160,7 @@ def test_an_exported_policy_computes_the_same(game, trained):
     from ludus.store.run import read_config
 
     folder, _ = trained(game, workers="0", decisions=1_000)
-    done = cli("export", str(folder), "--onnx", "--csv", cwd=folder)
+    done = ludus("export", str(folder), "--onnx", "--csv", cwd=folder)
     assert done.returncode == 0, done.stderr
     table = games.table(game, 5)
     turn, config = table.reset(9), read_config(folder)

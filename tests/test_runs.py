@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,8 +20,8 @@ from ludus.algos.ppo.learner import Learner
 from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint
-from ludus.store.run import EVENTS, LOG, METRICS, read_lines, read_weights
-from trainings import reproducible, wait_until, workers_of
+from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, read_lines, read_weights
+from trainings import ludus, reproducible, wait_until, workers_of
 
 
 def events(folder: Path, what: str) -> list[dict]:
@@ -127,9 +128,9 @@ def test_a_finished_run_says_so_and_goes_on_when_given_more(trained):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"net": {"hidden": (16,)}}, "net.hidden .*weights would not fit"),
+        ({"net": {"hidden": (16,)}}, r"net\.hidden \(16,\) instead of \(64,\): its weights would not fit"),
         ({"seed": 3}, "seed 3"),
-        ({"switches": {"hands": 2}}, "switches .*other rules"),
+        ({"switches": {"hands": 2}}, r"switches\.hands 2 instead of 1: .*other rules"),
     ],
 )
 def test_a_configuration_that_no_longer_fits_says_which_field_and_why(changes, words, trained):
@@ -138,6 +139,60 @@ def test_a_configuration_that_no_longer_fits_says_which_field_and_why(changes, w
     with pytest.raises(Usage, match=words):
         trained("ofc", workers="0", decisions=9_000, run=str(folder), **changes)
     assert newest_bytes(folder) == before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"inference": "central"},
+        {"workers": "1"},
+        {"rows": 8},
+        {"opponents": "self,random"},
+        {"ppo": {"epochs": 1}},
+    ],
+    ids=str,
+)
+def test_whatever_else_may_change_in_a_run_that_goes_on(changes, trained):
+    folder, _ = trained("tictactoe", workers="2", decisions=2_000, sync=True)
+    told = {"workers": "2", "sync": True, **changes}
+    _, readings = trained("tictactoe", decisions=4_000, run=str(folder), **told)
+    assert readings[0]["decisions"] > 2_000 and readings[-1]["decisions"] >= 4_000
+
+
+@pytest.mark.parametrize(
+    ("game", "changes", "words"),
+    [
+        ("ofc", {"steps": 1}, "too few to learn from"),
+        ("tictactoe", {"ppo": {"teacher": "nobody"}}, "has no bot 'nobody'"),
+        ("gym:CartPole-v1", {"ppo": {"teacher": "greedy"}}, "has no bot 'greedy'"),
+        ("tictactoe", {"opponents": "nobody"}, "has no opponent 'nobody'"),
+        ("tictactoe", {"inference": "central", "net": {"memory": 8}}, "--inference local"),
+        ("tictactoe", {"mirror": "ftp://there"}, "a mirror must be"),
+        ("tictactoe", {"mirror": "s3://bucket/run"}, "can't look into the mirror"),
+        ("tictactoe", {"notify": ("carrierpigeon://coop",)}, "--notify"),
+    ],
+    ids=str,
+)
+def test_a_refused_run_leaves_nothing_behind(game, changes, words, trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    told = {"workers": "0", "tensorboard": True, **changes}
+    with pytest.raises(Failure, match=words):
+        trained(game, run=str(tmp_path / "new"), **told)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").touch()
+    with pytest.raises(Failure, match=words):
+        trained(game, run=str(tmp_path / "mine"), **told)
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["mine", "mine/notes.txt"]
+
+
+def test_a_refused_resume_does_not_change_the_configuration(trained):
+    folder, _ = trained("tictactoe", workers="0", decisions=1_000)
+    before = (folder / CONFIG).read_bytes()
+    with pytest.raises(Usage, match="mirror"):
+        trained("tictactoe", workers="0", decisions=3_000, run=str(folder), mirror="ftp://there")
+    with pytest.raises(Usage, match="finished"):
+        trained("tictactoe", workers="0", decisions=900, run=str(folder))
+    assert (folder / CONFIG).read_bytes() == before
 
 
 # ---- checkpoints
@@ -187,6 +242,38 @@ def test_a_damaged_newest_checkpoint_is_told_and_the_one_before_is_taken(damage,
     trained("tictactoe", workers="0", decisions=4_000, run=str(folder), checkpoints=schedule)
     assert newest.name in events(folder, "checkpoint skipped")[0]["reason"]
     assert events(folder, "resume")[0]["decisions"] == int(before.name)
+
+
+def test_a_damaged_checkpoint_does_not_push_out_those_that_follow_it(trained):
+    schedule = {"every_s": 0.0, "every_decisions": 500, "keep": 1}
+    folder, _ = trained("tictactoe", workers="0", decisions=1_000, checkpoints=schedule)
+    whole, damaged = checkpoint.listed(folder)[0], folder / checkpoint.CHECKPOINTS / "000000009999"
+    shutil.copytree(whole, damaged)
+    tear(damaged)
+    trained("tictactoe", workers="0", decisions=3_000, run=str(folder), checkpoints=schedule)
+    assert [int(path.name) for path in checkpoint.listed(folder)] == [3_072]
+
+
+def test_checkpoints_are_made_by_the_clock_too(trained):
+    folder, _ = trained(
+        "tictactoe", workers="0", decisions=10**9, seconds=2.5, checkpoints={"every_s": 0.5, "milestone": 0}
+    )
+    times = [event["time"] for event in events(folder, "checkpoint")]
+    assert 4 <= len(times) <= 7 and not (folder / checkpoint.MILESTONES).exists()
+
+
+def test_milestones_need_no_other_reason_to_save(trained, monkeypatch):
+    monkeypatch.setattr("ludus.train.loop.MILESTONE_S", 0.0)
+    folder, _ = trained("tictactoe", workers="0", decisions=42_000, checkpoints={"milestone": 10_000})
+    assert [int(stone.stem) // 10_000 for stone in checkpoint.milestones(folder)] == [1, 2, 3, 4]
+
+
+def test_a_milestone_that_was_never_finished_is_not_taken_for_one(trained):
+    folder, _ = trained("tictactoe", workers="0", decisions=3_000, checkpoints={"milestone": 1_000})
+    (stone,) = checkpoint.milestones(folder)
+    shutil.copy(stone, stone.with_name(f"{checkpoint.UNFINISHED}{stone.name}"))
+    assert checkpoint.milestones(folder) == [stone]
+    assert read_weights(folder, "1000").keys() == read_weights(folder).keys()
 
 
 class Bomb:
@@ -247,6 +334,7 @@ train(config, limit)
     assert events(folder, "checkpoint failed")[0]["reason"] == "File too large"
     assert newest_bytes(folder) == before
     checkpoint.read(checkpoint.listed(folder)[-1])
+    assert not list(folder.rglob(f"{checkpoint.UNFINISHED}*"))
 
 
 # ---- faults
@@ -270,6 +358,7 @@ def test_a_loss_that_is_not_a_number_rolls_back_once_and_learning_goes_on(traine
     assert 0 < rolled["decisions"] < 6 * 1_024
     assert readings[-1]["decisions"] >= 12_000
     assert all(np.isfinite(array).all() for array in read_weights(folder).values())
+    assert checkpoint.read(checkpoint.listed(folder)[-1]).state["learner"]["rate_scale"] == 0.5
     counts = [line["decisions"] for line in read_lines(folder / METRICS)]
     assert counts == sorted(set(counts))
 
@@ -312,6 +401,23 @@ def test_a_worker_that_hangs_is_noticed_and_replaced(trained, monkeypatch):
     assert readings[-1]["workers/replaced"] == 1 and readings[-1]["decisions"] >= 20_000
 
 
+@pytest.mark.parametrize(
+    ("inference", "patience"), [("local", "pool.PATIENCE_S"), ("central", "remote_table.PATIENCE_S")]
+)
+def test_a_game_that_sleeps_for_ever_is_noticed_and_replaced(
+    inference, patience, trained, importable, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(f"ludus.train.{patience}", 5.0)
+    bed, begun = tmp_path / "bed", time.monotonic()
+    folder, readings = trained(
+        "broken_envs:Sleeping", workers="2", decisions=6_000, inference=inference, switches={"bed": str(bed)}
+    )
+    assert bed.exists() and time.monotonic() - begun > 5
+    assert readings[-1]["workers/replaced"] == 1 and readings[-1]["decisions"] >= 6_000
+    (event,) = events(folder, "worker replaced")
+    assert "made no decision for 5 s" in event["reason"] or "hung" in event["reason"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_ends_within_five_seconds_and_the_run_goes_on(number, training, tmp_path):
     process, family, _ = training
@@ -323,9 +429,7 @@ def test_a_signal_saves_and_ends_within_five_seconds_and_the_run_goes_on(number,
     assert wait_until(lambda: not any(member.is_running() for member in family), 2)
     made = events(tmp_path / "run", "stopped")[0]["decisions"]
     assert made == int(checkpoint.listed(tmp_path / "run")[-1].name) > 0
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "ludus.cli", "resume", "run", "--decisions", str(made + 2_000)]
-    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    done = ludus("resume", "run", "--decisions", str(made + 2_000), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert int(checkpoint.listed(tmp_path / "run")[-1].name) >= made + 2_000
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from ludus.core.errors import Failure, Usage
 from ludus.match import table_duel
 from ludus.nets import NetConfig
 from ludus.nets.net import Net, flat_size, flatten
-from ludus.store.run import METRICS, read_config, read_weights
+from ludus.store.run import LOG, METRICS, read_config, read_weights
 from ludus.train.layout import lay_out
 from ludus.train.loop import make_pool, spec_of
 from ludus.train.pool import TRIES
@@ -173,11 +174,14 @@ def test_a_worker_killed_is_replaced_and_no_decision_is_missing(trained):
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_a_game_that_raises_ends_the_training_with_its_message(trained, importable, workers):
+def test_a_game_that_raises_ends_the_training_with_its_message(trained, importable, workers, tmp_path):
     begun = time.monotonic()
     with pytest.raises(Failure, match="the bridge is out"):
         trained("broken_envs:Raising", workers=workers)
     assert time.monotonic() - begun < 30
+    assert re.search(
+        r"learner: .*broken_envs\.py\", line \d+, in step", (tmp_path / "run1" / LOG).read_text()
+    )
     assert workers_of(psutil.Process()) == []
 
 

@@ -64,6 +64,16 @@ def shared_memory() -> set[str]:
     return {file.name for file in folder.iterdir()} if folder.exists() else set()
 
 
+def ludus_command(*words: str, cwd: Path) -> dict:
+    """A command as arguments of subprocess: what a user types in a folder."""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
+    return {"args": [sys.executable, "-m", "ludus.cli", *words], "cwd": cwd, "env": env, "text": True}
+
+
+def ludus(*words: str, cwd: Path) -> subprocess.CompletedProcess:
+    return subprocess.run(**ludus_command(*words, cwd=cwd), capture_output=True)
+
+
 @pytest.fixture
 def trained(tmp_path):
     """Train with the `test` preset and some changes: (folder, every reading of the metrics)."""
@@ -97,13 +107,11 @@ def importable(monkeypatch):
 def training(request, tmp_path):
     """`ludus train` as a process of its own with two workers, in the middle of its work."""
     before = shared_memory()
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
     flags = ["--preset", "test", "--decisions", "1000000000", "--workers", "2", "--log-s", "0.1"]
     flags += ["--start", getattr(request, "param", "forkserver")]
     process = subprocess.Popen(
-        [sys.executable, "-m", "ludus.cli", "train", "tictactoe", *flags, "--run", str(tmp_path / "run")],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=tmp_path,
-        start_new_session=True,
+        **ludus_command("train", "tictactoe", *flags, "--run", str(tmp_path / "run"), cwd=tmp_path),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     lines = iter(process.stdout.readline, "")
     assert any("decisions" in line for line in lines), process.stderr.read()

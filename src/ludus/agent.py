@@ -131,10 +131,10 @@ class Agent:
 class TableAgent:
     """The policy of a run at any table, always with its first choice; remembers if it has a memory."""
 
-    def __init__(self, table: Table, folder: Path) -> None:
+    def __init__(self, table: Table, folder: Path, at: str = "") -> None:
         config = read_config(folder)
         self.policy = make_policy(table.spec, config.net)
-        self.policy.load_named(read_weights(folder))
+        self.policy.load_named(read_weights(folder, at))
         self.box = table.spec.box
         self.memory = Memory(config.net, table.rows, table.spec.seats) if config.net.memory else None
 

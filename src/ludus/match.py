@@ -114,7 +114,7 @@ def wins(score: np.ndarray) -> np.ndarray:
     return best / best.sum(1, keepdims=True)
 
 
-def table_duel(folder: Path, opponent: str, count: int, seed: int = 0) -> Duel:
+def table_duel(folder: Path, opponent: str, count: int, seed: int = 0, at: str = "") -> Duel:
     """The agent of a run at an environment that is not native: alone, or in each seat against an opponent.
 
     Nothing can be dealt twice there, so each game is a deal of its own; seats take turns by row.
@@ -126,7 +126,7 @@ def table_duel(folder: Path, opponent: str, count: int, seed: int = 0) -> Duel:
     config = read_config(folder)
     rows = max(2, min(count, ROWS))
     table = games.table(config.game, rows, **config.switches)
-    agent, seats = TableAgent(table, folder), table.spec.seats
+    agent, seats = TableAgent(table, folder, at), table.spec.seats
     other = RandomPlayer(seeds.rows(seed, rows, "opponent")) if opponent == "random" else None
     ours, every = np.arange(rows) % seats, np.arange(rows)
     quota = np.full(

@@ -34,7 +34,7 @@ def evaluate_run(
     """The agent of a run against each of some bots, under the rules it was trained on, played in full."""
     config = read_config(folder)
     if ":" in config.game:
-        return _evaluate_at_table(folder, against, count or GAMES, seed)
+        return _evaluate_at_table(folder, at, against, count or GAMES, seed)
     if config.net.memory:
         raise Usage("agents with memory are evaluated at Gymnasium and PettingZoo environments only")
     read_weights(folder, at)  # fail here, in one place, rather than in every process
@@ -57,11 +57,11 @@ def _check(game: str, rules: Rules, names: list[str], terms: Terms) -> None:
             match.player(name, game, rules)
 
 
-def _evaluate_at_table(folder: Path, against: list[str], count: int, seed: int) -> None:
+def _evaluate_at_table(folder: Path, at: str, against: list[str], count: int, seed: int) -> None:
     """Somebody else's environment: alone, or against random play, since it has no bots."""
     if set(against) - {"random"}:
         raise Usage(f"{read_config(folder).game} has no bots: choose --against random")
-    duel = match.table_duel(folder, "random", count, seed)
+    duel = match.table_duel(folder, "random", count, seed, at)
     table = Table("agent", "games", "score (95 %)", "win %", *duel.stats, box=None, pad_edge=False)
     won = "-" if read_seats(folder) == 1 else f"{100 * duel.won.mean():.1f} ± {100 * duel.win_margin:.1f}"
     stats = [f"{mean:.2f}" for mean in duel.stats.values()]

@@ -21,7 +21,8 @@ ENDS = {"end": "done", "stopped": "stopped", "failed": "failed"}
 
 def found(place: Path) -> list[Path]:
     """Runs under a folder, the oldest first."""
-    runs = [folder for folder in place.iterdir() if is_run(folder)] if place.is_dir() else []
+    folders = [folder for folder in place.iterdir() if is_run(folder)] if place.is_dir() else []
+    runs = [folder for folder in folders if not folder.name.startswith(".")]  # those are being restored
     return sorted(runs, key=lambda folder: (folder / "config.toml").stat().st_mtime)
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -14,7 +15,7 @@ from ludus import games, switches
 from ludus.commands.runs import found
 from ludus.config import Config, resolve
 from ludus.core.errors import Usage
-from ludus.store.mirror import is_url, restore
+from ludus.store.mirror import is_url, misfit, restore
 from ludus.store.run import CONFIG, is_run, read_config
 from ludus.train.profile import TABLE
 
@@ -95,7 +96,7 @@ def run(args: list[str]) -> None:
 
     columns = None if ":" in config.game else getattr(games.find(config.game), "columns", None)
     with Dashboard(config, columns) as dashboard:
-        folder = train(config, dashboard.show)
+        folder = train(config, dashboard.show, dashboard.tell)
     if config.profile:
         dashboard.console.print(_profile(folder))
     dashboard.console.print(f"the run is in {folder}")
@@ -117,14 +118,21 @@ def resume(args: list[str]) -> None:
         raise Usage("say which run goes on, as in `ludus resume runs/ofc-quick` or `ludus resume latest`")
     flags = args[1:]
     if is_url(args[0]):
-        folder = Path("runs") / args[0].rstrip("/").rpartition("/")[2]
-        if not is_run(folder):
-            restore(args[0], folder)
+        folder = Path(_value(flags, "--run") or Path("runs") / args[0].rstrip("/").rpartition("/")[2])
+        _bring_back(args[0], folder)
         flags = ["--mirror", args[0], *flags]
     else:
         folder = latest() if args[0] == "latest" else Path(args[0])
     game = read_config(folder).game
     run([game, "--config", str(folder / CONFIG), "--run", str(folder), *flags])
+
+
+def _bring_back(url: str, folder: Path) -> None:
+    """The run that is mirrored at url, unless it is here already."""
+    if not is_run(folder):
+        return restore(url, folder, on_event=lambda text: print(text, file=sys.stderr))
+    if why := misfit(url, folder):
+        raise Usage(f"{folder} can't go on as {url}: {why}; choose another folder with --run")
 
 
 def latest(place: Path = Path("runs")) -> Path:

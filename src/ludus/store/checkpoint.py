@@ -110,23 +110,44 @@ def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
     return None
 
 
+def milestones(run: Path) -> list[Path]:
+    """Weights that are kept for good, oldest first."""
+    found = [file for file in (run / MILESTONES).glob("*.safetensors") if file.stem.isdigit()]
+    return sorted(found, key=lambda file: int(file.stem))
+
+
 def write_weights(file: Path, weights: dict[str, Any]) -> None:
     from safetensors.torch import save
 
     file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, save(weights))
+
+
+def write_whole(file: Path, data: bytes) -> None:
+    """Readers see the old content or the new one, never half of it, even after a power cut."""
     beside = file.with_name(UNFINISHED + file.name)
-    beside.write_bytes(save(weights))
+    beside.write_bytes(data)
     _flush(beside)
     os.replace(beside, file)
     _flush(file.parent)
 
 
-def thin_out(run: Path, keep: int) -> None:
-    """Remove all but the newest, and what was never finished."""
-    for place in listed(run)[: -max(keep, 1)]:
+def thin_out(run: Path, keep: int, newest: int) -> None:
+    """Remove all but the newest.
+
+    newest: the one just written. Later ones could not be read when the run went on, so they don't count.
+    """
+    places = listed(run)
+    known = [place for place in places if int(place.name) <= newest]
+    for place in set(places) - set(known[-max(keep, 1) :]):
         shutil.rmtree(place, ignore_errors=True)
-    for place in (run / CHECKPOINTS).glob(f"{UNFINISHED}*"):
-        shutil.rmtree(place, ignore_errors=True)
+
+
+def sweep(run: Path) -> None:
+    """Remove what was never finished, also by a life of this run that was killed."""
+    for folder in (run, run / CHECKPOINTS, run / MILESTONES):
+        for path in folder.glob(f"{UNFINISHED}*"):
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
 
 
 class Saver:
@@ -162,9 +183,11 @@ class Saver:
             if best is not None:
                 write_weights(self.run / f"{BEST}.safetensors", checkpoint.weights)
                 note = {"decisions": checkpoint.decisions, "measure": best}
-                (self.run / f"{BEST}.json").write_text(json.dumps(note))
-            thin_out(self.run, self.schedule.keep)
+                write_whole(self.run / f"{BEST}.json", json.dumps(note).encode())
+            thin_out(self.run, self.schedule.keep, checkpoint.decisions)
+            sweep(self.run)
         except Exception as error:
+            sweep(self.run)  # on a full disk, halves of each try would be all that fits
             reason = getattr(error, "strerror", None) or _first_line(error)
             self.told("checkpoint failed", {"decisions": checkpoint.decisions, "reason": reason})
             return

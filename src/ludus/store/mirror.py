@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ludus.core.errors import Failure, Usage
-from ludus.store.checkpoint import BEST, CHECKPOINTS, MANIFEST
+from ludus.store.checkpoint import BEST, CHECKPOINTS, MANIFEST, MILESTONES, listed, milestones
 from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, is_run
 
 if TYPE_CHECKING:
+    from obstore import ObjectMeta
     from obstore.store import ObjectStore
 
-FILES = (CONFIG, METRICS, EVENTS, LOG, f"{BEST}.json", f"{BEST}.safetensors")
-"""What is copied of a run beside its checkpoints."""
+FILES = (CONFIG, METRICS, EVENTS, LOG, f"{BEST}.safetensors", f"{BEST}.json")
+"""What is copied of a run beside its checkpoints and milestones."""
 
 URL = re.compile(r"(s3|gs)://[\w.-]+(/[^?#@]*)?|file:///[^?#]+")
 CANT_OPEN = {
@@ -132,6 +133,7 @@ class Mirror:
         self._on_event = on_event
         self._sent: dict[str, tuple[int, int]] = {}  # file -> size and time of change when it was copied
         self._whole: set[str] = set()  # checkpoints known to be in the mirror
+        self._ours = False  # whether what is in the mirror is known to be of this run
         self._last_success: float | None = None
         self._errors, self._failing, self._complete = 0, False, False
         self._wake, self._closing, self._gone = threading.Event(), threading.Event(), threading.Event()
@@ -152,7 +154,7 @@ class Mirror:
 
     def state(self) -> dict[str, Any]:
         """last_success: Unix time when all was copied, or None; pending: files and checkpoints to copy."""
-        files = [name for name in FILES if self._changed(name)]
+        files = [name for name in self._files() if self._changed(name)]
         checkpoints = [name for name in _checkpoints(self.folder) if name not in self._whole]
         return {
             "last_success": self._last_success,
@@ -197,16 +199,40 @@ class Mirror:
                 self._on_event(text)
 
     def _copy(self) -> None:
-        """Checkpoints before metrics: a restored run may know more than its checkpoint, but not less."""
+        """Checkpoints before metrics: a restored run may know more than its checkpoint, but not less.
+
+        Events before all: a run is known by its first.
+        """
+        if not is_run(self.folder):
+            return
+        if not self._ours:
+            self._look_around()
+        self._copy_file(EVENTS)
         self._copy_file(CONFIG)
         there = _list(self._store)
         for name in _checkpoints(self.folder):
             with suppress(Gone):
                 self._copy_checkpoint(name, MANIFEST in there.get(name, {}))
-        for name in FILES:
+        for name in self._files():
             self._copy_file(name)
         if there.keys() - set(_checkpoints(self.folder)):
             self._remove_old()
+
+    def _look_around(self) -> None:
+        """What the mirror holds already must be of this run; milestones don't go there twice."""
+        if why := _misfit(self._store, self.folder):
+            raise Failure(why)
+        for entry in _milestones(self._store):
+            mark = self._changed(entry["path"])
+            if mark and mark[0] == entry["size"] and mark[1] / 1e9 < entry["last_modified"].timestamp() + 1:
+                self._sent[entry["path"]] = mark
+        self._ours = True
+
+    def _files(self) -> list[str]:
+        """What is copied beside the checkpoints; nothing before the run has begun."""
+        if not is_run(self.folder):
+            return []
+        return [*FILES, *(f"{MILESTONES}/{file.name}" for file in milestones(self.folder))]
 
     def _changed(self, name: str) -> tuple[int, int] | None:
         """A file's size and time of change, if they are not those of its copy."""
@@ -283,15 +309,37 @@ def _list(store: "ObjectStore") -> dict[str, dict[str, datetime]]:
     for entries in store.list(CHECKPOINTS):
         for entry in entries:
             parts = entry["path"].split("/")
-            if len(parts) == 3:
+            if len(parts) == 3 and parts[1].isdigit():
                 found.setdefault(parts[1], {})[parts[2]] = entry["last_modified"]
     return found
+
+
+def _milestones(store: "ObjectStore") -> list["ObjectMeta"]:
+    name = re.compile(rf"{MILESTONES}/\d+\.safetensors")
+    return [entry for entries in store.list(MILESTONES) for entry in entries if name.fullmatch(entry["path"])]
+
+
+def _misfit(store: "ObjectStore", folder: Path) -> str:
+    """Why the run in this folder must not be copied to a mirror; empty if it may."""
+    try:
+        there = bytes(store.get(EVENTS).bytes())
+    except FileNotFoundError:
+        return ""
+    here = (folder / EVENTS).read_bytes() if (folder / EVENTS).exists() else b""
+    if here.partition(b"\n")[0] != there.partition(b"\n")[0]:  # the moment when it began
+        return "it holds another run"
+    newest = max((int(name) for name, files in _list(store).items() if MANIFEST in files), default=0)
+    if newest > max((int(place.name) for place in listed(folder)), default=0):
+        return "it holds a newer checkpoint than the folder does"
+    return ""
 
 
 def _reason(error: Exception) -> str:
     """Why it failed, in few words: the errors' own texts fill pages and may quote credentials."""
     from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
+    if isinstance(error, Failure):
+        return str(error)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
         return "access is refused: check the credentials"
     if status := re.search(r"status code: (\d{3}[A-Za-z ]*)", str(error)):
@@ -306,18 +354,15 @@ def _reason(error: Exception) -> str:
 # ---- the way back
 
 
-def holds_run(url: str) -> bool:
-    """Whether a run is mirrored there already; a new one must not be mirrored over it."""
+def misfit(url: str, folder: Path) -> str:
+    """Why a run must not be mirrored there: there is another, or it went on elsewhere. Empty if it may."""
     store = _open(url, make=True)
     from obstore.exceptions import BaseError
 
     try:
-        store.head(CONFIG)
-    except FileNotFoundError:
-        return False
+        return _misfit(store, folder)
     except (BaseError, OSError) as error:
         raise Failure(f"can't look into the mirror {url}: {_reason(error)}") from None
-    return True
 
 
 def restore(url: str, folder: Path, *, on_event: Callable[[str], None] = lambda text: None) -> None:
@@ -336,6 +381,7 @@ def restore(url: str, folder: Path, *, on_event: Callable[[str], None] = lambda 
     try:
         temporary.mkdir(parents=True)
         _restore_files(store, temporary, url)
+        _restore_milestones(store, temporary)
         _restore_checkpoints(store, temporary, url, on_event)
         if folder.exists():
             folder.rmdir()
@@ -354,6 +400,14 @@ def _restore_files(store: "ObjectStore", folder: Path, url: str) -> None:
             _cut_half_line(folder / name)
     if not is_run(folder):
         raise Failure(f"{url} holds no run: it has no {CONFIG}")
+
+
+def _restore_milestones(store: "ObjectStore", folder: Path) -> None:
+    for entry in _milestones(store):
+        (folder / MILESTONES).mkdir(exist_ok=True)
+        _download(store, entry["path"], folder / entry["path"])
+        copied_s = entry["last_modified"].timestamp()
+        os.utime(folder / entry["path"], (copied_s, copied_s))  # so it is not copied back as something new
 
 
 def _cut_half_line(path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ludus.config import Config
 from ludus.core.errors import Usage
-from ludus.store.run import Run
+from ludus.store.run import TENSORBOARD, Run
 
 SAID = {
     "start": ("started", "info"),
@@ -17,14 +17,19 @@ SAID = {
     "best": ("has a new best", "success"),
     "rolled back": ("was rolled back", "warning"),
     "checkpoint failed": ("could not save", "failure"),
+    "checkpoint skipped": ("has a damaged checkpoint", "warning"),
     "worker replaced": ("replaced a worker", "warning"),
+    "mirror": ("has news of its mirror", "warning"),
+    "mirror incomplete": ("ended before its mirror was complete", "warning"),
     "failed": ("failed", "failure"),
     "stopped": ("was stopped", "warning"),
     "end": ("is done", "success"),
 }
 """Events that people are told of: in which words, and how grave."""
-WAIT_S = 5.0
+WAIT_S = 2.0
 """How long an outlet may take to end."""
+COPY_S, LAST_COPY_S = 5.0, 120.0
+"""How long a mirror that works may take for what is left: when training is broken off, and at its end."""
 
 
 class Outlets:
@@ -37,6 +42,7 @@ class Outlets:
         if config.tensorboard:
             self._board = _board(run)
         self._last: dict[str, Any] = {}
+        self._ended = False
         self._told_at, self._told_decisions = time.monotonic(), 0
         run.listeners.append(self._hear)
         run.readers.append(self._read)
@@ -44,12 +50,17 @@ class Outlets:
     def close(self) -> None:
         if self._board:
             self._board.close()
+        if self._mirror:
+            working_s = LAST_COPY_S if self._ended else COPY_S
+            if not self._mirror.close(WAIT_S if self._mirror.state()["failing"] else working_s):
+                self.run.event(
+                    "mirror incomplete", reason=f"{self._mirror.url} is behind until the run is resumed"
+                )
         if self._notifier:
             self._notifier.close(WAIT_S)
-        if self._mirror and not self._mirror.close(WAIT_S):
-            self.run.event("mirror incomplete", reason=f"not all was copied to {self._mirror.url}")
 
     def _hear(self, what: str, details: dict[str, Any]) -> None:
+        self._ended |= what == "end"
         if self._mirror and what in ("checkpoint", "end"):
             self._mirror.poke()
         if self._notifier and what in SAID:
@@ -102,10 +113,8 @@ def _mirror(run: Run, config: Config, new: bool) -> Any:
         return None
     if not config.mirror:  # a bucket that all runs share
         url = f"{url.rstrip('/')}/{run.folder.name}"
-    if new and mirror.holds_run(url):
-        raise Usage(
-            f"{url} holds a run already: choose another --mirror, or go on with it by `ludus resume {url}`"
-        )
+    if new and (why := mirror.misfit(url, run.folder)):
+        raise Usage(f"can't mirror to {url}: {why}; choose another, or go on with it by `ludus resume {url}`")
     return mirror.Mirror(url, run.folder, on_event=lambda text: run.event("mirror", reason=text))
 
 
@@ -114,4 +123,4 @@ def _board(run: Run) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise Usage("--tensorboard needs tensorboard: pip install tensorboard") from None
-    return SummaryWriter(str(run.folder / "tensorboard"))
+    return SummaryWriter(str(run.folder / TENSORBOARD))

@@ -4,10 +4,10 @@ import contextlib
 import dataclasses
 import importlib.metadata
 import json
-import os
-import tempfile
+import shutil
 import time
 import tomllib
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from ludus.store import checkpoint
 from ludus.store.log import write_line
 
 CONFIG, METRICS, EVENTS, LOG = "config.toml", "metrics.jsonl", "events.jsonl", "log.txt"
-LOCK = ".lock"
+LOCK, TENSORBOARD = ".lock", "tensorboard"
 FIXED = {
     "game": "it was trained on another game",
     "switches": "it was trained under other rules",
@@ -43,23 +43,30 @@ class Run:
         """Told of every event; must return at once."""
         self.readers: list[Callable[[dict[str, Any]], None]] = []
         """Given all metrics; must return at once."""
+        traces = [folder / name for name in (METRICS, EVENTS, LOG, TENSORBOARD, LOCK)]
+        self._made = [trace for trace in traces if not trace.exists()]
         self._lock = _locked(folder)
         self._metrics = (folder / METRICS).open("a", buffering=1)
         self._events = (folder / EVENTS).open("a", buffering=1)
 
     @classmethod
     def open(cls, config: Config) -> "Run":
-        """A new run, or the one that is there already if the configuration still fits it."""
+        """A new run, or the one that is there already if the configuration still fits it.
+
+        Nothing of what is new about it stays unless it is accepted.
+        """
         folder = folder_of(config)
         if is_run(folder):
             refuse_misfit(read_config(folder), config, folder)
         folder.mkdir(parents=True, exist_ok=True)
-        values = dataclasses.asdict(dataclasses.replace(config, notify=()))  # addresses are secrets
+        return cls(folder, config)
+
+    def accept(self) -> None:
+        """Training can begin as configured: from now on this is a run."""
+        values = dataclasses.asdict(dataclasses.replace(self.config, notify=()))  # addresses are secrets
         libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}
         values["versions"] = {"ludus": ludus.__version__, **libraries}
-        run = cls(folder, config)
-        replace_file(folder / CONFIG, tomli_w.dumps(values))
-        return run
+        checkpoint.write_whole(self.folder / CONFIG, tomli_w.dumps(values).encode())
 
     def metrics(self, values: dict[str, Any]) -> None:
         self._write(self._metrics, values)
@@ -74,18 +81,33 @@ class Run:
         for listener in self.listeners:
             listener(what, details)
 
+    def failed(self, error: Exception) -> None:
+        """The last event of a life that ended badly; how it came to that, also in a worker, is in the log."""
+        self.event("failed", reason=str(error))
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            write_line(self.folder / LOG, "learner", line)
+
     def forget_after(self, decisions: int) -> None:
         """Drop metrics of decisions that are about to be made anew."""
         self._metrics.close()
         kept = [line for line in read_lines(self.folder / METRICS) if line["decisions"] <= decisions]
-        replace_file(self.folder / METRICS, "".join(json.dumps(line) + "\n" for line in kept))
+        text = "".join(json.dumps(line) + "\n" for line in kept)
+        checkpoint.write_whole(self.folder / METRICS, text.encode())
         self._metrics = (self.folder / METRICS).open("a", buffering=1)
 
     def close(self) -> None:
-        self._lock.close()
         for file in (self._metrics, self._events):
             with contextlib.suppress(OSError):  # what could not be written when due can't be written now
                 file.close()
+        if not is_run(self.folder):
+            self._leave_no_trace()
+        self._lock.close()
+
+    def _leave_no_trace(self) -> None:
+        for trace in self._made:
+            shutil.rmtree(trace) if trace.is_dir() else trace.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # somebody else's files are in it
+            self.folder.rmdir()
 
     def _write(self, file: Any, values: dict[str, Any]) -> None:
         """A full disk costs a line, not the training."""
@@ -124,25 +146,24 @@ def folder_of(config: Config) -> Path:
 
 
 def refuse_misfit(before: Config, now: Config, folder: Path) -> None:
-    for name, why in FIXED.items():
-        old, new = getattr(before, name), getattr(now, name)
-        if old == new:
-            continue
-        if dataclasses.is_dataclass(old):
-            changed = [
-                f.name for f in dataclasses.fields(old) if getattr(old, f.name) != getattr(new, f.name)
-            ]
-            name, old, new = f"{name}.{changed[0]}", getattr(old, changed[0]), getattr(new, changed[0])
-        raise Usage(
-            f"{folder} can't go on with {name} {new}: {why} ({old}); choose another folder with --run"
-        )
+    for group, why in FIXED.items():
+        for name, old, new in _differences(group, getattr(before, group), getattr(now, group)):
+            raise Usage(
+                f"{folder} can't go on with {name} {new} instead of {old}: {why}; "
+                "choose another folder with --run"
+            )
 
 
-def replace_file(file: Path, text: str) -> None:
-    """Readers see the old text or the new one, never half of it."""
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=".", delete=False) as beside:
-        beside.write(text)
-    os.replace(beside.name, file)
+def _differences(name: str, old: Any, new: Any) -> list[tuple[str, Any, Any]]:
+    """Fields that differ, of a group or of one: their names, what they were and what they are."""
+    if dataclasses.is_dataclass(old):
+        old, new = vars(old), vars(new)
+    if not isinstance(old, dict):
+        return [(name, old, new)] if old != new else []
+    values = [
+        (field, old.get(field, "the default"), new.get(field, "the default")) for field in {**old, **new}
+    ]
+    return [(f"{name}.{field}", before, now) for field, before, now in values if before != now]
 
 
 def read_lines(file: Path) -> list[dict[str, Any]]:
@@ -193,7 +214,7 @@ def _weight_files(folder: Path, at: str) -> list[Path]:
         return [place / checkpoint.WEIGHTS for place in reversed(checkpoint.listed(folder))]
     if at == checkpoint.BEST:
         return [folder / f"{checkpoint.BEST}.safetensors"]
-    stones = sorted((folder / checkpoint.MILESTONES).glob("*.safetensors"))
+    stones = checkpoint.milestones(folder)
     wanted = [stone for stone in stones if at.isdigit() and int(stone.stem) >= int(at)]
     if not wanted:
         known = ", ".join(str(int(stone.stem)) for stone in stones)

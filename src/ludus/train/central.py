@@ -185,7 +185,8 @@ class CentralPool:
 
     def health(self) -> dict[str, Any]:
         replaced, pids = sum(table.replaced for table in self._remote), [table.pid for table in self._remote]
-        return {"workers": self.workers, "replaced": replaced, "pids": pids}
+        reason = "a table's process died or hung" if replaced else ""
+        return {"workers": self.workers, "replaced": replaced, "pids": pids, "reason": reason}
 
     def close(self) -> None:
         self._threads.shutdown()

@@ -32,16 +32,21 @@ from ludus.train.stop import Stop
 from ludus.train.weights import Past
 from ludus.train.worker import Plan
 
+MILESTONE_S = 5.0
+"""Milestones come no closer than this, however fast the training is."""
 Screen = Callable[[dict[str, Any]], None]
 """Shows the newest metrics; training never waits for it."""
+Listener = Callable[[str, dict[str, Any]], None]
+"""Is told of every event and its details, from any thread."""
 
 
-def train(config: Config, screen: Screen) -> Path:
+def train(config: Config, screen: Screen, listener: Listener = lambda what, details: None) -> Path:
     """Train until the budget is spent, from the newest checkpoint if the run has one; the run's folder."""
     spec = spec_of(config)
     refuse_nothing_to_learn(config, spec)
     layout = lay_out(config, spec)
     run = Run.open(config)
+    run.listeners.append(listener)
     outlets = None
     try:
         outlets = Outlets(run, config, new=not checkpoint.listed(run.folder))
@@ -50,7 +55,7 @@ def train(config: Config, screen: Screen) -> Path:
             training.run_to_end(stop)
     except Exception as error:
         if not isinstance(error, Stopped | Usage):
-            run.event("failed", reason=str(error))
+            run.failed(error)
         raise
     finally:
         if outlets:
@@ -95,6 +100,7 @@ class Training:
             "resume" if kept else "start", decisions=start, layout=layout.why, workers=layout.workers,
             device=layout.device,
         )  # fmt: skip
+        run.accept()
 
     def _refuse_finished(self) -> None:
         if self.meter.spent(self.config.decisions, self.config.seconds):
@@ -187,7 +193,11 @@ class Training:
         by_time = schedule.every_s and time.monotonic() - self._saved_at >= schedule.every_s
         made = self.meter.decisions - self._saved_decisions
         by_count = schedule.every_decisions and made >= schedule.every_decisions
-        return bool(by_count or (by_time and not self.saver.busy))
+        passed = (
+            schedule.milestone and made >= schedule.milestone - self._saved_decisions % schedule.milestone
+        )
+        by_milestone = passed and time.monotonic() - self._saved_at >= MILESTONE_S
+        return bool(by_count or ((by_time or by_milestone) and not self.saver.busy))
 
     def _save(self) -> None:
         weights = {
@@ -289,6 +299,8 @@ def spec_of(config: Config) -> Spec:
     parse_mix(config.opponents, config.game)
     if config.algo == "alphazero":
         raise Usage(f"alphazero searches in native games only, and {config.game} is none: take --algo ppo")
+    if config.ppo.teacher not in ("", "random"):
+        raise Usage(f"{config.game} has no bot {config.ppo.teacher!r} to learn from: only native games have")
     table = games.table(config.game, 1, **config.switches)
     table.close()
     return table.spec

@@ -177,7 +177,7 @@ class Worker:
             self.teacher.restore(snapshot["teacher"])
         if self.memory:
             self.memory.restore(snapshot["memory"])
-        if hasattr(self.policy, "restore"):
+        if snapshot["policy"] and hasattr(self.policy, "restore"):  # else inference ran elsewhere then
             self.policy.restore(snapshot["policy"])
 
     def _recall(self, block: Block, t: int) -> np.ndarray | None:

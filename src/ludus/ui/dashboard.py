@@ -13,6 +13,11 @@ from rich.table import Table
 from ludus.config import Config
 
 Metrics = dict[str, Any]
+TROUBLES = (
+    "worker replaced", "rolled back", "checkpoint skipped", "checkpoint failed", "not exact", "not notified",
+    "mirror", "mirror incomplete",
+)  # fmt: skip
+"""Events that are shown, with their reason; how a training ended is told by the command."""
 
 
 class Dashboard:
@@ -32,6 +37,11 @@ class Dashboard:
     def __exit__(self, *error: Any) -> None:
         if self._live:
             self._live.__exit__(*error)
+
+    def tell(self, what: str, details: dict[str, Any]) -> None:
+        """A line for an event that people should know of while they watch, which stays."""
+        if what in TROUBLES:
+            self.console.print(f"{what}: {details['reason']}", markup=False, soft_wrap=True)
 
     def show(self, metrics: Metrics) -> None:
         if self._live:
