@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
 
-.PHONY: demo test check bench-core bench-train bench-runs bench-gpu format
+.PHONY: demo test check bench-core bench-train bench-runs bench-gpu bench-blokus format
 
 demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 	rm -rf runs/demo-before runs/demo
@@ -28,6 +28,9 @@ bench-train: $(READY) .venv-rivals  ## the speed and success of training, beside
 
 bench-runs: $(READY)  ## what it costs that runs can be trusted; thirteen minutes
 	$(BIN)/python bench/runs.py
+
+bench-blokus: $(READY)  ## Blokus, search and self-play; four minutes
+	$(BIN)/python bench/blokus.py
 
 bench-gpu: $(READY)  ## training on a GPU
 	$(BIN)/python bench/gpu.py

@@ -1,22 +1,34 @@
-"""How fast Blokus is on one core, each as `figure NAME VALUE UNIT`, over positions of random games."""
+"""How fast Blokus, its search and self-play are, each as `figure NAME VALUE UNIT`. With a GPU, there too."""
 
+import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
+import torch
 
 from core import speed
 from figures import figure
-from ludus import games
+from ludus import algos, games, machine
+from ludus.algos.alphazero.evaluators import CpuNetwork
+from ludus.config import overlay, resolve
 from ludus.core import seeds
 from ludus.core.conformance import Play
 from ludus.core.jit import njit
 from ludus.games.blokus.moves import list_actions
+from ludus.nets import NetConfig
+from ludus.nets.net import flat_size, flatten
 from ludus.search import Search, SearchConfig
-from ludus.search.evaluators import Network
+from ludus.train.layout import Layout, lay_out
+from ludus.train.loop import make_pool, spec_of
+from ludus.train.pool import Pool
 
 ROWS = 256
 GAMES, SIMULATIONS = 64, 400
+GPU_ROWS = 512
 NETWORKS = {"32x3": (32, 3, 40), "64x4": (64, 4, 15), "128x10": (128, 10, 4)}
 """Channels, residual blocks, and simulations that show its speed."""
 
@@ -90,37 +102,104 @@ def measure_search() -> None:
 
 
 def measure_network_search(rules, states, name: str, channels: int, blocks: int, simulations: int) -> None:
-    import torch
-
-    from blokus_net import Net
-
-    torch.set_num_threads(1)
-    net = Net(rules, channels, blocks).eval()
-
-    @torch.inference_mode()
-    def forward(obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        logits, value = net(torch.from_numpy(obs))
-        return logits.numpy(), value.numpy()
-
-    obs = np.zeros((len(states), *rules.spec.obs_shape), np.uint8)
-    rules.observe(states, obs)
-    search = Search(rules, len(states), SearchConfig(simulations), Network(rules, forward))
+    network, alone = network_alone(channels, blocks, states)
+    search = Search(rules, len(states), SearchConfig(simulations), network)
 
     def run() -> None:
         search.start(states)
         search.run(seeds.rows(0, len(states)))
 
-    forwards = simulations + 1  # and the root's own
-    alone = best_rate(lambda: [forward(obs) for _ in range(forwards)], forwards * len(states), windows=3)
-    searching = best_rate(run, forwards * len(states), windows=3)
+    searching = best_rate(run, (simulations + 1) * len(states), windows=3)  # and the root's own evaluation
     figure(name, searching / alone, "of the network's own speed")
     print(f"    {searching:,.0f} simulations/s; the network alone {alone:,.0f} positions/s")
+
+
+def network_alone(channels: int, blocks: int, states, calls: int = 8) -> tuple[CpuNetwork, float]:
+    """A network, and how many positions it sees in a second on one core."""
+    torch.set_num_threads(1)
+    rules = games.rules("blokus")
+    network = CpuNetwork(rules, NetConfig(channels=channels, blocks=blocks))
+    obs = np.zeros((len(states), *rules.spec.obs_shape), np.uint8)
+    rules.observe(states, obs)
+    work = lambda: [network.look(obs) for _ in range(calls)]  # noqa: E731
+    return network, best_rate(work, calls * len(states), windows=3)
+
+
+def alone_beside_others(states) -> float:
+    return network_alone(*NETWORKS["64x4"][:2], states)[1]
+
+
+def make_training(changes: dict[str, Any]) -> tuple[Layout, Pool]:
+    """Who plays in `ludus train blokus`."""
+    config = overlay(resolve("blokus"), {"opponents": "self", **changes}, "bench")
+    spec = spec_of(config)
+    layout = lay_out(config, spec)
+    net = algos.find("alphazero").make_learner(config, spec, layout.device).net
+    vector = np.zeros(flat_size(net), np.float32)
+    flatten(net, vector)
+    return layout, make_pool(config, net, layout, vector)
+
+
+def played(pool: Pool, seconds: float) -> tuple[float, float, dict[str, float]]:
+    """Positions evaluated and the clock time they took, and where that went in all workers or groups."""
+    pool.release(pool.receive())  # the first blocks pay for starting
+    start, count, spent = time.perf_counter(), 0.0, dict[str, float]()
+    while time.perf_counter() - start < seconds:
+        deliveries = pool.receive()
+        for delivery in deliveries:
+            count += delivery.report.shares["search/fill"][0]
+            for name, value in delivery.report.seconds.items():
+                spent[name] = spent.get(name, 0.0) + value
+        pool.release(deliveries)
+    return count, time.perf_counter() - start, spent
+
+
+def told(spent: dict[str, float]) -> str:
+    total = sum(spent.values())
+    return ", ".join(f"{name} {100 * value / total:.0f} %" for name, value in spent.items())
+
+
+def measure_selfplay(seconds: float = 60.0) -> None:
+    """Self-play on all cores, beside the network alone on all cores."""
+    cores = machine.usable_cores()
+    states = next(iter(Play(games.rules("blokus"), rows=GAMES).decisions(12)))[0]
+    with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
+        alone = sum(pool.map(alone_beside_others, [states] * cores))
+    players = make_training({"device": "cpu", "workers": str(cores), "rows": GAMES, "steps": 2})[1]
+    count, _, spent = played(players, seconds)
+    players.close()
+    speed = cores * count / (sum(spent.values()) - spent["waiting"])
+    figure("blokus.selfplay", speed / alone, "of the networks' own speed")
+    print(f"    {speed:,.0f} positions/s; {cores} networks alone {alone:,.0f}; {told(spent)}")
+
+
+def measure_gpu(name: str, channels: int, blocks: int, seconds: float = 20.0) -> None:
+    """Searches in threads beside a network on the GPU."""
+    layout, pool = make_training(
+        {
+            "inference": "central", "rows": GPU_ROWS, "steps": 1,
+            "net": {"channels": channels, "blocks": blocks}, "alphazero": {"full_share": 1.0},
+        }
+    )  # fmt: skip
+    look = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "250"]
+    with subprocess.Popen(look, stdout=subprocess.PIPE, text=True) as watching:
+        count, elapsed, spent = played(pool, seconds)
+        watching.terminate()
+        busy = [float(line) for line in (watching.stdout or ())]
+    pool.close()
+    figure(f"blokus.search.gpu.{name}", count / elapsed, "simulations/s")
+    figure(f"blokus.search.gpu.{name}.busy", float(np.mean(busy)), "% of the GPU's time")
+    print(f"    {layout.workers} groups of {GPU_ROWS} games; of their time: {told(spent)}")
 
 
 def main() -> None:
     measure("blokus", "duo")
     measure("blokus.classic", "classic")
     measure_search()
+    measure_selfplay()
+    if torch.cuda.is_available():
+        for name in ("64x4", "128x10"):
+            measure_gpu(name, *NETWORKS[name][:2])
 
 
 if __name__ == "__main__":

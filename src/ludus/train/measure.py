@@ -8,25 +8,53 @@ from typing import Any
 
 from ludus.config import Config
 from ludus.train.layout import Layout, local
-from ludus.train.pool import Pool
 
 SECONDS = 1.0
 """For each of the two."""
+PATIENCE_S = 60.0
+"""How long workers that search may take to begin."""
 
 
 def measured_layout(
-    config: Config, central: Layout, learner: Any, make_pool: Callable[[Layout], Pool]
+    config: Config, central: Layout, learner: Any, make_pool: Callable[[Layout], Any]
 ) -> Layout:
     """The faster of central and local inference, and by how much."""
     other = local(config, learner.spec, central.device)
-    speed = {layout: _speed(layout, learner, make_pool(layout)) for layout in (central, other)}
+    searching = config.algo == "alphazero"
+    speed = {}
+    for layout in (central, other):
+        pool = make_pool(layout)
+        try:
+            speed[layout] = _search_speed(pool, config.rows) if searching else _speed(layout, learner, pool)
+        finally:
+            pool.close()
     best = max(speed, key=lambda layout: speed[layout])
     names = {central: "central", other: "local"}
     told = ", ".join(f"{names[layout]} {speed[layout]:,.0f}" for layout in speed)
-    return dataclasses.replace(best, why=f"{best.why} (measured decisions/s: {told})")
+    unit = "evaluations" if searching else "decisions"
+    return dataclasses.replace(best, why=f"{best.why} (measured {unit}/s: {told})")
 
 
-def _speed(layout: Layout, learner: Any, pool: Pool) -> float:
+def _search_speed(pool: Any, rows: int) -> float:
+    """Leaves valued in a second. Blocks of whole games would take too long to wait for."""
+    _play(pool, PATIENCE_S, until=4 * pool.workers)
+    before, start = pool.beats(), time.perf_counter()
+    _play(pool, 2 * SECONDS)
+    return rows * (pool.beats() - before) / (time.perf_counter() - start)
+
+
+def _play(pool: Any, seconds: float, until: float = float("inf")) -> None:
+    """Have workers play for a time, or until they made so many steps."""
+    start = time.perf_counter()
+
+    def enough() -> bool:
+        return time.perf_counter() - start > seconds or pool.beats() >= until
+
+    while not enough():
+        pool.release(pool.receive(enough))
+
+
+def _speed(layout: Layout, learner: Any, pool: Any) -> float:
     """Decisions/s that playing and learning would reach together."""
     kept = copy.deepcopy(learner.state_dict())
     try:
@@ -41,7 +69,6 @@ def _speed(layout: Layout, learner: Any, pool: Pool) -> float:
             pool.release(deliveries)
         learning = _learning(learner, [delivery.block for delivery in deliveries])
     finally:
-        pool.close()
         learner.load_state_dict(kept)
     return 1 / (max(playing, learning) if layout.overlap else playing + learning)
 

@@ -194,6 +194,10 @@ class ProcessPool:
     def publish(self, vector: np.ndarray, version: int, taught: bool = True) -> None:
         self._weights.write(vector, version, taught)
 
+    def beats(self) -> int:
+        """Steps that all workers made so far."""
+        return int(self._beats.array(np.int64, (-1,)).sum())
+
     def health(self) -> dict[str, Any]:
         pids = [seat.process.pid for seat in self._seats.values()]
         return {"workers": self.workers, "replaced": self.replaced, "pids": pids, "reason": self._reason}

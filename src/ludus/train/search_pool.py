@@ -112,6 +112,10 @@ class SearchPool:
         update(self._playing, self._learned)
         self._version = version
 
+    def beats(self) -> int:
+        """Evaluations of all groups so far."""
+        return int(sum(worker.beat[0] for worker in self._workers))
+
     def health(self) -> dict[str, Any]:
         return {"workers": self.workers, "replaced": 0, "pids": []}
 

@@ -19,6 +19,9 @@ TROUBLES = (
 )  # fmt: skip
 """Events that are shown, with their reason; how a training ended is told by the command."""
 
+PHASES = ("inference", "search", "stepping", "teaching")
+"""Of the workers' time."""
+
 
 class Dashboard:
     """Show a training's metrics as they come. Use as a context."""
@@ -55,7 +58,7 @@ class Dashboard:
             f"{metrics['decisions']:,} decisions ({100 * self._share(metrics):.0f} %, "
             f"{self._left(metrics)} left), "
             f"{metrics['speed/now']:,.0f}/s now, {metrics['speed/overall']:,.0f}/s overall, "
-            f"{metrics['cpu/all']:.1f} cores; {game}"
+            f"{metrics['cpu/all']:.1f} cores{self._search(metrics)}; {game}"
         )
 
     def _share(self, metrics: Metrics) -> float:
@@ -87,15 +90,15 @@ class Dashboard:
         )  # fmt: skip
         speed = (
             f"[bold]{metrics['speed/now']:,.0f}[/] decisions/s now, {metrics['speed/overall']:,.0f} overall; "
-            f"{metrics['layout']}; policy lag {metrics['policy/lag']:.1f}"
+            f"{metrics['layout']}; policy lag {metrics['policy/lag']:.1f}{self._search(metrics)}"
         )
         groups = Table.grid(padding=(0, 3))
         groups.add_row(
             _column("game", self._game(metrics)),
-            _column("learning", _numbers(metrics, ("losses/", "policy/", "value/"))),
+            _column("learning", _numbers(metrics, ("losses/", "policy/", "value/", "replay/"))),
             _column(
                 "time, s",
-                _numbers(metrics, ("time/", "workers/inference", "workers/stepping", "workers/teaching")),
+                _numbers(metrics, ("time/", *(f"workers/{name}" for name in PHASES))),
             ),
             _column("machine", self._machine(metrics)),
             _column("share of seats", _numbers(metrics, ("seated/",))),
@@ -103,6 +106,15 @@ class Dashboard:
         )
         title = f"ludus train {self.config.game} ({self.config.preset})"
         return Panel(Group(head, speed, "", groups), title=title, border_style="cyan")
+
+    def _search(self, metrics: Metrics) -> str:
+        """Of trainings that search."""
+        if "speed/simulations" not in metrics:
+            return ""
+        return (
+            f"; {metrics['speed/simulations']:,.0f} simulations/s, "
+            f"{metrics['speed/games_min']:,.0f} games/min, batches {100 * metrics['search/fill']:.0f} % full"
+        )
 
     def _machine(self, metrics: Metrics) -> dict[str, str]:
         return {

@@ -59,8 +59,8 @@ class Config:
     """Weight of learning who will own each square, where the game tells."""
     max_grad_norm: float = 1.0
     """Longer gradients are shortened to this."""
-    arena: int = 32
-    """Simulations of past selves, which are met as `opponents` says."""
+    arena: int = 2
+    """Simulations of past selves, if `opponents` has them: few, because each of them is a network to ask."""
 
 
 def columns(config: Any, spec: Spec) -> list[Column]:

@@ -24,7 +24,7 @@ class CpuNetwork:
         with torch.random.fork_rng(devices=[]):  # weights come later; the learner's luck is not ours to use
             self.net = BoardNet(rules.spec, config).eval()
         self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a quarter faster
-        self.evaluate = Network(rules, self._look)
+        self.evaluate = Network(rules, self.look)
 
     def load(self, vector: np.ndarray) -> None:
         unflatten(self.net, vector)
@@ -36,7 +36,8 @@ class CpuNetwork:
         self.evaluate(*args)
 
     @torch.inference_mode()
-    def _look(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def look(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Logits [N, places] and values [N, seats], as the network's own `look`."""
         logits, value = self.net.look(torch.from_numpy(obs))
         return logits.numpy(), value.numpy()
 

@@ -1,9 +1,10 @@
 """AlphaZero's learner: remembers what was played, and teaches the network what search and games found."""
 
+import math
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 from ludus.algos.alphazero import Config, record
 from ludus.algos.alphazero.replay import Lesson, Replay
 from ludus.algos.recorded import Phase, Recorded, copied, set_rate
-from ludus.core.block import Block
+from ludus.core.block import ALIGNED, Block
 from ludus.core.rules import Rules
 from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
@@ -22,6 +23,32 @@ from ludus.nets.net import ILLEGAL
 AHEAD = 4
 """Lessons that are prepared beside the updates."""
 LOSSES = ("policy", "value", "score", "owner")
+
+
+class Page(NamedTuple):
+    """A lesson as one stretch of memory. It goes to a GPU at once: with many threads at work, each call into
+    torch may wait for the GIL."""
+
+    memory: Tensor  # uint8
+    parts: list[tuple[int, tuple[int, ...], torch.dtype]]  # where they begin, and what they are
+
+    def tensors(self) -> list[Tensor]:
+        found = []
+        for start, shape, dtype in self.parts:
+            size = math.prod(shape) * dtype.itemsize
+            found.append(self.memory[start : start + size].view(dtype).view(shape))
+        return found
+
+
+def write_page(lesson: Lesson, pinned: bool) -> Page:
+    parts, at = [], 0
+    for array in lesson:
+        parts.append((at, array.shape, torch.from_numpy(array[:0]).dtype))
+        at += -(-array.nbytes // ALIGNED) * ALIGNED
+    page = Page(torch.empty(at, dtype=torch.uint8, pin_memory=pinned), parts)
+    for tensor, array in zip(page.tensors(), lesson, strict=True):
+        tensor.numpy()[...] = array
+    return page
 
 
 class Learner:
@@ -49,7 +76,7 @@ class Learner:
         # On a CPU one after the other, as an exact resume needs it; updates take all cores there anyway.
         self._teachers = ThreadPoolExecutor(3 if self.on_gpu else 1, thread_name_prefix="ludus-lessons")
         self._recorded: Recorded | None = None
-        self._given: list[Tensor] = []  # where a recorded update finds its lesson
+        self._given: Page | None = None  # where a recorded update finds its lesson
 
     def learn(self, blocks: list[Block], behind: bool) -> dict[str, float]:
         """Remember finished blocks and learn from what is remembered. behind: as if it mattered here"""
@@ -65,14 +92,11 @@ class Learner:
         sums, ages = torch.zeros(len(LOSSES) + 2, device=self.device), 0.0
         updates = int(self._owed)
         self._owed -= updates
-        lessons: deque[Future[Lesson]] = deque()
+        lessons: deque[Future[Page]] = deque()
         for number in range(updates + AHEAD):
             if number < updates:
                 at, which, age = self.replay.draw(config.minibatch, config.newer)
-                making = self._teachers.submit(
-                    self.replay.lesson, at, which, config.found, config.score_scale
-                )
-                lessons.append(making)
+                lessons.append(self._teachers.submit(self._prepare, at, which))
                 ages += age
             if number >= AHEAD:
                 with self.phase("drawing"):
@@ -88,16 +112,18 @@ class Learner:
             }  # fmt: skip
         return told
 
-    def _update(self, lesson: Lesson) -> Tensor:
+    def _prepare(self, at: np.ndarray, which: np.ndarray) -> "Page":
+        lesson = self.replay.lesson(at, which, self.config.found, self.config.score_scale)
+        return write_page(lesson, self.on_gpu)
+
+    def _update(self, page: "Page") -> Tensor:
         """One step of the optimiser; the losses, the entropy of the search's policy, the gradient's norm."""
-        given = [torch.from_numpy(np.ascontiguousarray(part)) for part in lesson]
         if not self.on_gpu:
-            return self._step(given)
-        if self._recorded is None or self._given[1].shape != given[1].shape:
-            self._given = [part.to(self.device) for part in given]
-            self._recorded = Recorded(self.net, self.optimiser, lambda: self._step(self._given))
-        for there, part in zip(self._given, given, strict=True):
-            there.copy_(part)
+            return self._step(page.tensors())
+        if self._recorded is None or self._given is None or self._given.parts != page.parts:
+            self._given = given = page._replace(memory=page.memory.to(self.device))
+            self._recorded = Recorded(self.net, self.optimiser, lambda: self._step(given.tensors()))
+        self._given.memory.copy_(page.memory, non_blocking=True)
         return self._recorded.replay()
 
     def _step(self, lesson: list[Tensor]) -> Tensor:

@@ -22,9 +22,10 @@ OPENING = 2
 PRESETS: dict[str, dict] = {
     "default": {
         "algo": "alphazero",
-        "decisions": 3_000_000,
+        "decisions": 750_000,  # three hours on two cores
         "rows": 64,
         "steps": 16,
+        "opponents": "self:0.95,past:0.03,greedy:0.02",
         "net": {"channels": 64, "blocks": 4},
     },
     "test": {
@@ -39,7 +40,21 @@ PRESETS: dict[str, dict] = {
         "net": {"channels": 32, "blocks": 3},
         "alphazero": {"minibatch": 128, "replay": 20_000},
     },
-    "gpu": {"decisions": 20_000_000, "rows": 256, "alphazero": {"minibatch": 1024, "replay": 1_000_000}},
+    "gpu": {
+        "decisions": 30_000_000,
+        "seconds": 1_500.0,
+        "rows": 512,
+        "steps": 4,
+        "net": {"channels": 96, "blocks": 6},
+        "checkpoints": {"every_s": 150.0, "milestone": 500_000},
+        "alphazero": {
+            "search": {"simulations": 48},
+            "quick": 12,
+            "learning_rate": 1.5e-3,
+            "minibatch": 1024,
+            "replay": 600_000,
+        },
+    },
 }
 
 

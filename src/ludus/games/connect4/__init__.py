@@ -15,6 +15,31 @@ class Options:
     """Connect four has no rule switches."""
 
 
+OPENING = 1
+"""First moves of a match that are made at random: there is no chance in the game to tell matches apart."""
+
+PRESETS: dict[str, dict] = {
+    "default": {
+        "algo": "alphazero",
+        "decisions": 500_000,
+        "rows": 64,
+        "steps": 16,
+        "opponents": "self:0.95,past:0.03,greedy:0.02",
+        "net": {"channels": 32, "blocks": 3},
+        "alphazero": {"score_weight": 0.0, "score_scale": 1.0},
+    },
+    "test": {
+        "decisions": 2_000,
+        "rows": 16,
+        "steps": 8,
+        "net": {"channels": 8, "blocks": 1},
+        "alphazero": {"search": {"simulations": 8}, "quick": 4, "minibatch": 64, "replay_least": 256},
+    },
+    "quick": {"seconds": 90.0, "net": {"blocks": 2}},
+    "gpu": {"decisions": 10_000_000, "rows": 512, "steps": 4, "alphazero": {"minibatch": 1024}},
+}
+
+
 def make_rules(options: Options) -> Rules:
     from ludus.games.connect4.rules import Connect4
 
