@@ -147,7 +147,7 @@ def played(pool: Pool, seconds: float) -> tuple[float, float, dict[str, float]]:
     while time.perf_counter() - start < seconds:
         deliveries = pool.receive()
         for delivery in deliveries:
-            count += delivery.report.shares["search/fill"][0]
+            count += delivery.report.shares.get("search/fill", (0,))[0]  # none if enough games had ended
             for name, value in delivery.report.seconds.items():
                 spent[name] = spent.get(name, 0.0) + value
         pool.release(deliveries)

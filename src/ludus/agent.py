@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ludus.core import seeds
 from ludus.core.dice import next64
 from ludus.core.errors import Usage
 from ludus.core.jit import njit
@@ -49,9 +50,16 @@ def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot
     agent = SearchBot(
         rules, SIMULATIONS, search.exploration, search.first_play, network, utility(config.alphazero)
     )
+    agent.think(*_first_position(rules))  # what comes first takes longer: not in the time for a move
     if think:
         agent.limit(think)
     return agent
+
+
+def _first_position(rules: Rules) -> tuple[States, Streams]:
+    states, rng = rules.blank(1), seeds.rows(0, 1)
+    rules.deal(states, rng)
+    return states, rng
 
 
 class Agent:

@@ -108,6 +108,7 @@ def _write_onnx(folder: Path) -> Path:
     import numpy as np
     import torch
 
+    from ludus.nets.board import BoardPolicy
     from ludus.nets.net import Net
 
     config = read_config(folder)
@@ -115,7 +116,7 @@ def _write_onnx(folder: Path) -> Path:
         raise Usage("a policy with memory can't be exported yet")
     table = games.table(config.game, 2, **config.switches)
     turn = table.reset(0)
-    net = Net(table.spec, config.net).eval()
+    net = (BoardPolicy if config.algo == "alphazero" else Net)(table.spec, config.net).eval()
     net.load_state_dict({name: torch.from_numpy(array) for name, array in read_weights(folder).items()})
     inputs: dict[str, Any] = {"obs": turn.obs.copy(), "legal": turn.legal.copy()}
     table.close()

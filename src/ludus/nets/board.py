@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ludus.core.errors import Usage
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig
+from ludus.nets.net import ILLEGAL
 
 POOLED_EVERY = 2
 """Every second block sees the whole board at once, by means and maxima (KataGo's global pooling)."""
@@ -99,3 +100,14 @@ class BoardNet(nn.Module):
     def _choice(self, x: Tensor, whole: Tensor) -> Tensor:
         on_board = self.policy(x)
         return on_board if self.beside is None else torch.cat([on_board, self.beside(whole)], 1)
+
+
+class BoardPolicy(BoardNet):
+    """The same network with the face of other policies, for use elsewhere: observation and mask in, logits of
+    actions and values out."""
+
+    def forward(self, obs: Tensor, legal: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        choice, value = self.look(obs)
+        if self.spec.places is not None:
+            choice = choice[:, torch.from_numpy(self.spec.places)]
+        return choice.masked_fill(~legal, ILLEGAL), value

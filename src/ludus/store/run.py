@@ -210,10 +210,11 @@ def read_weights(folder: Path, at: str = "") -> dict[str, Any]:
 
 
 def _weight_files(folder: Path, at: str) -> list[Path]:
-    if not at:
-        return [place / checkpoint.WEIGHTS for place in reversed(checkpoint.listed(folder))]
+    best = folder / f"{checkpoint.BEST}.safetensors"
+    if not at:  # a run that was given away may have nothing but its best
+        return [*(place / checkpoint.WEIGHTS for place in reversed(checkpoint.listed(folder))), best]
     if at == checkpoint.BEST:
-        return [folder / f"{checkpoint.BEST}.safetensors"]
+        return [best]
     stones = checkpoint.milestones(folder)
     wanted = [stone for stone in stones if at.isdigit() and int(stone.stem) >= int(at)]
     if not wanted:

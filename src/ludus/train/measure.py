@@ -37,7 +37,7 @@ def measured_layout(
 
 def _search_speed(pool: Any, rows: int) -> float:
     """Leaves valued in a second. Blocks of whole games would take too long to wait for."""
-    _play(pool, PATIENCE_S, until=4 * pool.workers)
+    _play(pool, PATIENCE_S, until=pool.workers)
     before, start = pool.beats(), time.perf_counter()
     _play(pool, 2 * SECONDS)
     return rows * (pool.beats() - before) / (time.perf_counter() - start)
