@@ -308,16 +308,26 @@ def spec_of(config: Config) -> Spec:
 
 def _bots(config: Config) -> set[str]:
     """Bots that play along, whose code must be there: `search` stands for that of alphazero itself."""
-    mix = parse_mix(config.opponents, config.game)
-    own = "search" if config.algo == "alphazero" else config.ppo.teacher
-    return {*mix, own} - {"self", "past", ""}
+    own = config.ppo.teacher
+    if config.algo == "alphazero":
+        own = "search" if "search" in games.bot_names(config.game) else ""
+    return {*parse_mix(config.opponents, config.game), own} - {"self", "past", ""}
 
 
 def refuse_nothing_to_learn(config: Config, spec: Spec) -> None:
     """A seat's last decision in a block is not known yet, so each row must have more decisions than seats."""
-    for name in ("decisions", "rows"):
-        if getattr(config, name) < 1:
-            raise Usage(f"{name} is {getattr(config, name)}, but must be at least 1")
+    chosen = getattr(config, config.algo)
+    least = {"decisions": config.decisions, "rows": config.rows, "steps": config.steps}
+    least[f"{config.algo}.minibatch"] = chosen.minibatch
+    if config.algo == "alphazero":
+        least |= {"net.channels": config.net.channels, "alphazero.replay": chosen.replay}
+        least |= {"alphazero.search.simulations": chosen.search.simulations, "alphazero.quick": chosen.quick}
+        least |= {"alphazero.search.width": chosen.search.width}
+    elif config.net.hidden:
+        least["net.hidden"] = min(config.net.hidden)
+    for name, value in least.items():
+        if value < 1:
+            raise Usage(f"{name} is {value}, but must be at least 1")
     if config.algo == "ppo" and (config.steps - spec.seats) * config.rows < 2:
         raise Usage(f"steps is {config.steps}, too few to learn from: take at least {spec.seats + 2}")
 
