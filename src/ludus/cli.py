@@ -108,7 +108,7 @@ def evaluate(
         at: Which self of the run: `best`, or the milestone of so many decisions; the newest unless told.
         think: How far the run's agent, or each of the bots, looks ahead, as 400, or how long, as 100ms.
         hands: Hands of each match, for games that are sessions of hands (10,000 unless told).
-        games: Games of each match (1,000 unless told, 200 against an engine).
+        games: Games of each match (1,000 unless told, 200 if somebody searches).
         opening: Random moves before a game against an engine, the same for each seat.
         pentobi: Pentobi's engine, if it is not on the PATH.
         seed: The same seed deals the same cards.

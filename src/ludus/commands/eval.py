@@ -14,10 +14,11 @@ from ludus import games, machine, match, switches
 from ludus.core.errors import Usage
 from ludus.core.rules import Rules
 from ludus.gtp.match import EngineDuel, Terms, command_line, engine_duel, is_engine
-from ludus.store.run import read_config, read_weights
+from ludus.store.run import is_run, read_config, read_weights
 
 console = Console(highlight=False)
-HANDS, GAMES, ENGINE_GAMES = 10_000, 1_000, 200
+HANDS, GAMES, FEW_GAMES = 10_000, 1_000, 200
+"""Of a match; few if somebody thinks long."""
 
 
 def evaluate_run(
@@ -113,8 +114,8 @@ def _play(
     """Play the matches and show them."""
     module, known = games.find(game), games.bot_names(game)
     games.warm_up(game, rules, {name for pair in pairs for name in pair if name in known})
-    if any(is_engine(opponent) for _, opponent in pairs):
-        count = ENGINE_GAMES if count is None else count
+    if any(_thinks_long(name) for pair in pairs for name in pair):
+        count = FEW_GAMES if count is None else count
     unit, per_game = getattr(module, "unit", lambda rules: ("game", 1))(rules)
     deals = _deals(game, rules, per_game, hands, count)
     plays = f"{deals * rules.spec.seats * per_game:,} {unit}s"
@@ -139,6 +140,12 @@ def _play(
             console.print(_pace(duel))
     console.print(f"{len(duels)} matches in {time.perf_counter() - start:.0f} s")
     return duels
+
+
+def _thinks_long(name: str) -> bool:
+    bot = name.partition("+")[0].partition("@")[0]
+    searches = is_run(Path(bot)) and read_config(Path(bot)).algo == "alphazero"
+    return is_engine(name) or bot == "search" or searches
 
 
 def _deals(game: str, rules: Rules, per_game: int, hands: int | None, count: int | None) -> int:
