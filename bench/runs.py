@@ -80,22 +80,28 @@ def recovery(rounds: int = 5) -> None:
 
 def soak(folder: Path, seconds: float) -> None:
     """Kill workers at random moments all the time, and see that every decision is counted once."""
-    luck, kills, readings, over = random.Random(0), 0, [], threading.Event()
+    luck, kills, readings, memory, over = random.Random(0), 0, [], [], threading.Event()
+    learner = psutil.Process()
 
     def kill_sometimes() -> None:
         nonlocal kills
-        while not over.wait(luck.expovariate(KILLS / seconds)):
-            workers = [w for child in psutil.Process().children() for w in child.children()]
+        while kills < KILLS and not over.wait(luck.expovariate(1.2 * KILLS / seconds)):
+            workers = [w for child in learner.children() for w in child.children()]
             if readings and workers:
                 luck.choice(workers).kill()
                 kills += 1
+
+    def read(metrics: dict[str, Any]) -> None:
+        """Of what lives on: the learner, and the process that workers are forked from."""
+        readings.append(metrics)
+        memory.append(sum(one.memory_info().rss for one in (learner, *learner.children())))
 
     killer = threading.Thread(target=kill_sometimes)
     killer.start()
     changes = {"run": str(folder), "seconds": seconds, "decisions": 10**9, "log_s": 1.0, "workers": "2"}
     config = overlay(resolve("ofc"), changes, "bench")
     try:
-        train(config, readings.append)
+        train(config, read)
     finally:
         over.set()
         killer.join()
@@ -103,12 +109,12 @@ def soak(folder: Path, seconds: float) -> None:
     learned = {reading["decisions"] % block for reading in readings}
     if learned != {0}:
         sys.exit(f"decisions were lost or counted twice: {learned}")
-    settled = [reading["memory/bytes"] for reading in readings if reading["seconds"] > seconds / 10]
-    tenth = max(1, len(settled) // 10)
-    growth = np.median(settled[-tenth:]) / np.median(settled[:tenth]) - 1
+    tenth = max(1, len(memory) // 10)
+    growth = np.median(memory[-tenth:]) / np.median(memory[tenth : 2 * tenth]) - 1
     figure("runs.kills", kills, "workers")
     figure("runs.kills.replaced", readings[-1]["workers/replaced"], "workers")
     figure("runs.kills.speed", readings[-1]["speed/overall"], "decisions/s")
+    figure("runs.kills.longest_wait", max(np.diff([reading["seconds"] for reading in readings])), "s")
     figure("runs.kills.memory", 100 * growth, "% growth")
 
 
