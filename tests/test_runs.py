@@ -51,6 +51,13 @@ def interrupt() -> None:
 # ---- going on
 
 
+SEARCHED = {
+    "algo": "alphazero", "rows": 8, "steps": 16, "decisions": 1_500,
+    "opponents": "self:0.4,past:0.3,greedy:0.3", "net": {"channels": 8, "blocks": 2},
+    "alphazero": {"search": {"simulations": 6}, "quick": 2, "minibatch": 32, "replay": 600,
+                  "replay_least": 200, "drawn_moves": 2},
+    "checkpoints": {"every_s": 0.0, "every_decisions": 500},
+}  # fmt: skip
 EXACT = {
     "sync": True, "decisions": 6_000, "opponents": "self:0.4,past:0.3,random:0.3",
     "checkpoints": {"every_s": 0.0, "every_decisions": 2_000},
@@ -64,6 +71,9 @@ EXACT = {
         ("tictactoe", {"workers": "0", "net": {"hidden": (8,), "memory": 8}}),
         ("tictactoe", {"workers": "2", "inference": "central"}),
         ("ofc", {"workers": "2", "ppo": {"teacher": "greedy", "minibatch": 240}}),
+        ("connect4", {**SEARCHED, "workers": "0"}),
+        ("connect4", {**SEARCHED, "workers": "2"}),
+        ("connect4", {**SEARCHED, "workers": "2", "inference": "central", "device": "cpu"}),
     ],
     ids=str,
 )
