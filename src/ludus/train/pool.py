@@ -30,7 +30,7 @@ PATIENCE_S = 60.0
 """A worker that makes no decision for so long counts as hung."""
 LOOK_S = 0.25
 """How often a pool that waits looks around."""
-LEAVE_S = 1.0
+LEAVE_S = 0.5
 """How long workers may take to leave: one in the middle of a block doesn't hear that it should."""
 SNAPSHOT = "snapshot"
 TRIES, KILLED_TRIES = 5, 25
