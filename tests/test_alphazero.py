@@ -345,7 +345,7 @@ def test_five_workers_killed_at_random_cost_no_decision(trained):
 @pytest.mark.parametrize(("number", "inference"), [(signal.SIGTERM, "local"), (signal.SIGINT, "central")])
 def test_a_signal_ends_searches_within_five_seconds_and_saves(number, inference, tmp_path):
     words = "--preset test --decisions 1000000000 --log-s 0 --device cpu --run run --alphazero.replay 5000"
-    words += f" --alphazero.search.simulations 32 --workers 2 --inference {inference}"
+    words += f" --alphazero.search.simulations 8 --workers 2 --inference {inference}"
     process = subprocess.Popen(
         **ludus_command("train", "blokus", *words.split(), cwd=tmp_path),
         stdout=subprocess.PIPE,
@@ -488,7 +488,7 @@ def test_what_alphazero_cannot_do_is_one_line(words, said, ludus, tmp_path):
 def test_agents_of_runs_are_told_how_far_to_look_ahead(trained, ludus):
     folder, _ = trained("tictactoe", **TINY, workers="0", decisions=200)
     other, _ = trained("tictactoe", workers="0", decisions=600)
-    code, out, _ = ludus("eval", str(folder), "--against", "search+5", "random", "--games", "4")
+    code, out, _ = ludus("eval", str(folder), "--against", "search+5", "--games", "4")
     assert code == 0 and "search+5" in out and folder.name in out
     for run, think, said in ((folder, "abc", "'abc' is neither"), (other, "100ms", "trained by ppo")):
         code, _, err = ludus("eval", str(run), "--think", think, "--games", "4")
