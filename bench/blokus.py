@@ -92,14 +92,15 @@ def measure_search() -> None:
 def measure_network_search(rules, states, name: str, channels: int, blocks: int, simulations: int) -> None:
     import torch
 
-    from blokus_net import Net
+    from ludus.nets import NetConfig
+    from ludus.nets.board import BoardNet
 
     torch.set_num_threads(1)
-    net = Net(rules, channels, blocks).eval()
+    net = BoardNet(rules.spec, NetConfig(channels=channels, blocks=blocks)).eval()
 
     @torch.inference_mode()
     def forward(obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        logits, value = net(torch.from_numpy(obs))
+        logits, value = net.look(torch.from_numpy(obs))
         return logits.numpy(), value.numpy()
 
     obs = np.zeros((len(states), *rules.spec.obs_shape), np.uint8)
