@@ -51,6 +51,13 @@ def interrupt() -> None:
 # ---- going on
 
 
+SEARCHED = {
+    "algo": "alphazero", "rows": 8, "steps": 16, "decisions": 1_024,
+    "opponents": "self:0.4,past:0.3,greedy:0.3", "net": {"channels": 8, "blocks": 2},
+    "alphazero": {"search": {"simulations": 6}, "quick": 2, "minibatch": 32, "replay": 600,
+                  "replay_least": 200, "drawn_moves": 2, "reuse": 1.0},
+    "checkpoints": {"every_s": 0.0, "every_decisions": 300},
+}  # fmt: skip
 EXACT = {
     "sync": True, "decisions": 6_000, "opponents": "self:0.4,past:0.3,random:0.3",
     "checkpoints": {"every_s": 0.0, "every_decisions": 2_000},
@@ -64,8 +71,11 @@ EXACT = {
         ("tictactoe", {"workers": "0", "net": {"hidden": (8,), "memory": 8}}),
         ("tictactoe", {"workers": "2", "inference": "central"}),
         ("ofc", {"workers": "2", "ppo": {"teacher": "greedy", "minibatch": 240}}),
+        ("connect4", {"workers": "0", **SEARCHED}),
+        ("connect4", {"workers": "2", **SEARCHED}),
+        ("connect4", {"workers": "2", "inference": "central", "device": "cpu", **SEARCHED}),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:50],
 )
 def test_interrupted_and_resumed_is_never_interrupted_bit_for_bit(game, more, trained, tmp_path):
     told = {**EXACT, **more}

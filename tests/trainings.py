@@ -18,6 +18,7 @@ MEASURED = (
     "speed/",
     "time/",
     "workers/inference",
+    "workers/search",
     "workers/stepping",
     "workers/teaching",
     "workers/writing",

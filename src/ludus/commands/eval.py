@@ -44,7 +44,7 @@ def evaluate_run(
     agent = f"{folder}{f'@{at}' if at else ''}{f'+{think}' if think else ''}"
     rules = games.rules(config.game, **options)
     known = games.bot_names(config.game)
-    _check(config.game, rules, against, terms)
+    _check(config.game, rules, [agent, *against] if think else against, terms)
     opponents = against or known[::-1]
     _play(config.game, rules, options, [(agent, name) for name in opponents], hands, count, seed, terms)
 

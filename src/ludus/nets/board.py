@@ -23,7 +23,8 @@ class Block(nn.Module):
         self.first = nn.Conv2d(channels, channels, 3, padding=1)
         self.second = nn.Conv2d(channels, channels, 3, padding=1)
         self.pool = nn.Linear(2 * channels, channels) if pooled else None
-        nn.init.zeros_(self.second.weight)
+        for last in self.second.parameters():
+            nn.init.zeros_(last)
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, channels, H, W]"""

@@ -294,6 +294,10 @@ class Training:
 def spec_of(config: Config) -> Spec:
     if ":" not in config.game:
         rules = games.rules(config.game, **config.switches)
+        if config.algo == "alphazero" and (rules.spec.hidden or len(rules.spec.obs_shape) != 3):
+            raise Usage(
+                f"alphazero plays on boards that hide nothing, and {config.game} has none: take --algo ppo"
+            )
         games.warm_up(config.game, rules, _bots(config))
         return rules.spec
     parse_mix(config.opponents, config.game)

@@ -30,6 +30,8 @@ PATIENCE_S = 60.0
 """A worker that makes no decision for so long counts as hung."""
 LOOK_S = 0.25
 """How often a pool that waits looks around."""
+LEAVE_S = 0.5
+"""How long workers may take to leave: one in the middle of a block doesn't hear that it should."""
 SNAPSHOT = "snapshot"
 TRIES, KILLED_TRIES = 5, 25
 """Deaths of one worker without a finished block in between that end the run; more of them if it was killed
@@ -206,8 +208,9 @@ class ProcessPool:
         for seat in self._seats.values():
             with contextlib.suppress(OSError):
                 seat.pipe.send(None)
+        until = time.monotonic() + LEAVE_S  # for all together: each its own would add up
         for index in list(self._seats):
-            self._dismiss(index)
+            self._dismiss(index, until - time.monotonic())
 
     def _start(self) -> None:
         """Ask for the first blocks; not before, so that workers can be restored."""
@@ -216,11 +219,11 @@ class ProcessPool:
             for index in self._seats:
                 self._ask_all(index)
 
-    def _dismiss(self, index: int) -> None:
+    def _dismiss(self, index: int, patience_s: float = LEAVE_S) -> None:
         seat = self._seats.pop(index)
         with contextlib.suppress(OSError):
             seat.pipe.send(None)
-        seat.process.join(2)
+        seat.process.join(max(0.0, patience_s))
         if seat.process.is_alive():
             seat.process.kill()
             seat.process.join()

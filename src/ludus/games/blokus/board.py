@@ -67,7 +67,7 @@ class Symmetry(NamedTuple):
         """Observations [N, planes, side, side] turned; the last quarter tells of pieces and stays."""
         image = planes.copy()
         of_squares = planes.shape[1] * 3 // 4
-        flat = planes[:, :of_squares].reshape(len(planes), of_squares, -1)
+        flat = planes[:, :of_squares].reshape(len(planes), of_squares, len(self.squares))
         image[:, :of_squares] = flat[:, :, self.squares].reshape(image[:, :of_squares].shape)
         return image
 

@@ -1,0 +1,495 @@
+"""AlphaZero: what is remembered of games is true and taught the right way round, and trainings survive."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import psutil
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commandline import one_line
+from ludus import games, match
+from ludus.algos.alphazero import Config, record, utility
+from ludus.algos.alphazero.learner import Learner
+from ludus.algos.alphazero.replay import Replay
+from ludus.core import seeds
+from ludus.core.block import Block
+from ludus.core.conformance import Play, legal_of, observation_of
+from ludus.core.rules import RandomBot
+from ludus.nets import NetConfig
+from ludus.search import Search, SearchConfig
+from ludus.search.evaluators import action_places
+from ludus.store import checkpoint
+from ludus.store.run import EVENTS, read_lines, read_weights
+from ludus.train.selfplay import SelfPlay
+from ludus.train.worker import Plan
+from trainings import gone, ludus_command, wait_until, workers_of
+
+CONNECT4, BLOKUS = games.rules("connect4"), games.rules("blokus")
+NET = NetConfig(channels=8, blocks=1)
+CONFIG = Config(search=SearchConfig(4, "gumbel", 1.0, width=64), quick=2, minibatch=32)
+TINY = {
+    "algo": "alphazero", "rows": 8, "steps": 8, "net": {"channels": 8, "blocks": 1},
+    "alphazero": {"search": {"simulations": 6}, "quick": 2, "minibatch": 32, "replay_least": 128},
+}  # fmt: skip
+
+
+def flat(states, actions, counts, rng, logits, values):
+    """An evaluator that knows nothing."""
+    logits[:], values[:] = 0, 0
+
+
+def played_block(rules, steps=32, rows=8, config=CONFIG):
+    """Decisions of finished games, found by a search without a network."""
+    plan = Plan(rules.spec.game, {}, NET, rows, steps, "self", seed=3, workers=1, alphazero=config)
+    worker, block = SelfPlay(plan, 0, None, policy=flat), Block(record(config, rules.spec), steps, rows)
+    worker.fill(block)
+    return block
+
+
+def column(block, name):
+    return block[name].reshape(block.decisions, *block[name].shape[2:])
+
+
+def states_of(rules, block):
+    return column(block, "state").copy().view(rules.spec.state).reshape(-1)
+
+
+def remembered(rules, block, room=1_000):
+    replay = Replay(rules, record(CONFIG, rules.spec), room, seed=0)
+    replay.add(block)
+    return replay
+
+
+@pytest.fixture(scope="module")
+def connect4_block():
+    return played_block(CONNECT4)
+
+
+@pytest.fixture(scope="module")
+def blokus_block():
+    return played_block(BLOKUS, steps=40)
+
+
+# ---- what is remembered
+
+
+def games_of(rules, block):
+    """Slices of a block that are whole games or the end of one: a game starts with an empty board."""
+    moves = states_of(rules, block)["moves"].astype(int)
+    starts = [*np.flatnonzero(moves == 0), len(moves)]
+    return [slice(*pair) for pair in zip(starts, starts[1:], strict=False)]
+
+
+def test_every_decision_of_a_game_knows_how_it_ended(connect4_block):
+    """Played again from the states: the same scores, and a value that whoever won likes."""
+    states = states_of(CONNECT4, connect4_block)
+    value, score = column(connect4_block, "value"), column(connect4_block, "score")
+    found = games_of(CONNECT4, connect4_block)[:-1]  # the last one may go on in the next block
+    assert len(found) > 5
+    for some in found:
+        last = states[some][-1:]
+        ends = []
+        for action in np.flatnonzero(legal_of(CONNECT4, last)[0]):
+            after = last.copy()
+            CONNECT4.play(after, np.array([action], np.int32), seeds.rows(0, 1))
+            if CONNECT4.over(after)[0]:
+                points = np.zeros((1, 2), np.float32)
+                CONNECT4.score(after, points)
+                ends.append(points[0].tolist())
+        assert score[some][0].tolist() in ends
+        assert (score[some] == score[some][0]).all()
+        assert (value[some] == utility(CONFIG)(score[some])).all()
+
+
+def test_whoever_made_the_last_move_and_won_is_taught_a_good_value_and_the_loser_a_bad_one(connect4_block):
+    states, replay = states_of(CONNECT4, connect4_block), remembered(CONNECT4, connect4_block)
+    score = column(connect4_block, "score")
+    checked = 0
+    for some in games_of(CONNECT4, connect4_block)[:-1]:
+        at = np.arange(some.start, some.stop)[-2:]
+        if score[at[1]].any():
+            winner = CONNECT4.seat(states[at[1:]])[0]
+            assert score[at[1], winner] == 1
+            lesson = replay.lesson(at, np.zeros(2, int), found=0.0, scale=20.0)
+            assert lesson.value[0, 0] < -0.7 and lesson.value[1, 0] > 0.7
+            assert lesson.score[:, 0].tolist() == pytest.approx([-0.05, 0.05])
+            checked += 1
+    assert checked > 5
+
+
+def test_owners_are_the_final_board_as_the_seat_that_decides_sees_it(blokus_block):
+    """Squares that are taken already stay with their owner; in the end squares are what was scored."""
+    replay, count = remembered(BLOKUS, blokus_block), blokus_block.decisions
+    lesson = replay.lesson(np.arange(count), np.zeros(count, int), found=0.0, scale=1.0)
+    owner = lesson.owner.reshape(count, 2, 14, 14)
+    assert (owner >= lesson.obs[:, [0, 3]]).all() and (owner.sum(1) <= 1).all()
+    squares = owner.sum((2, 3)).astype(int)
+    plain = squares.max(1) < 89  # who placed everything has 15 or 20 points more
+    assert plain.sum() > 100
+    assert (squares[:, 0] - squares[:, 1] == lesson.score[:, 0])[plain].all()
+    assert (owner.sum((1, 2, 3)) > lesson.obs[:, [0, 3]].sum((1, 2, 3))).any()
+
+
+def test_a_stuck_seat_is_searched_through_and_valued():
+    """Where one seat can only pass, the search sees what the other still gets."""
+    stuck = [
+        states[legal_of(BLOKUS, states)[:, -1]]
+        for states, _ in Play(BLOKUS, rows=16).decisions()
+        if legal_of(BLOKUS, states)[:, -1].any()
+    ]
+    states = np.concatenate(stuck)
+    points = np.zeros((len(states), 2), np.float32)
+    search = Search(BLOKUS, len(states), SearchConfig(60, "gumbel"), flat, lambda score: np.tanh(score / 20))
+    search.start(states)
+    result = search.run(seeds.rows(0, len(states)))
+    assert (result.best == BLOKUS.spec.actions - 1).all() and (result.counts == 1).all()
+    assert (search.tree.used[: len(states)] > 2).all()  # beyond the pass
+    BLOKUS.score(states, points)
+    late = search.tree.edges[np.arange(len(states)), 1] < 5  # few moves are left, so the end is seen
+    mover = BLOKUS.seat(states)
+    known = result.value[np.arange(len(states)), mover][late]
+    assert late.sum() > 5 and (np.abs(known) > 0.01).mean() > 0.8
+    assert np.corrcoef(known, points[np.arange(len(states)), mover][late])[0, 1] > 0.6
+    assert np.allclose(result.value.sum(1), 0, atol=1e-5)
+
+
+# ---- replay
+
+
+def image_games(rules, symmetry, rows, moves):
+    """Positions by random play, and those by the turned moves."""
+    play, to_image = Play(rules, rows=rows), np.argsort(symmetry.actions)
+    image = play.states.copy()
+    for states, actions in play.decisions(most=moves):
+        if len(states) < rows:
+            return
+        yield states, image.copy()
+        rules.play(image, to_image[actions].astype(np.int32), seeds.rows(0, rows))
+
+
+@pytest.mark.parametrize(
+    ("rules", "number", "moves"),
+    [(CONNECT4, 0, 6), (CONNECT4, 1, 12), (BLOKUS, 0, 5), (BLOKUS, 1, 30)],
+    ids=["connect4", "connect4 mirrored", "blokus", "blokus flipped"],
+)
+def test_a_turned_lesson_is_the_lesson_of_the_turned_game(rules, number, moves):
+    """Board, legal moves, the search's moves and owners turn together; played, not computed."""
+    rows, places = 6, action_places(rules.spec)
+    to_image = np.argsort(rules.symmetries[number].actions)
+    for states, image in image_games(rules, rules.symmetries[number], rows, moves):
+        legal, turned_legal = legal_of(rules, states), legal_of(rules, image)
+        block = Block(record(CONFIG, rules.spec), 1, rows)
+        block["state"][0] = np.ascontiguousarray(states).view(np.uint8).reshape(rows, -1)
+        listed = block["action"].shape[-1]
+        for row in range(rows):
+            found = np.flatnonzero(legal[row])[:listed]
+            block["action"][0, row, : len(found)], block["policy"][0, row, : len(found)] = found, 1
+        if rules.spec.owned:
+            block["owner"][0] = packed_owners(rules, states)
+        lesson = remembered(rules, block).lesson(np.arange(rows), np.full(rows, number), 0.0, 1.0)
+        assert (lesson.obs == observation_of(rules, image)).all()
+        for row in range(rows):
+            assert set(lesson.places[row, : lesson.counts[row]]) == set(places[turned_legal[row]])
+            count = int(block["policy"][0, row].sum())
+            expected = places[to_image[block["action"][0, row, :count]]]
+            assert (lesson.listed[row, :count] == expected).all()
+        if rules.spec.owned:
+            bits = np.unpackbits(packed_owners(rules, image), 1, count=lesson.owner[0].size)
+            assert (lesson.owner.reshape(rows, -1) == bits).all()
+            assert number == 0 or (lesson.owner != 0).any() or not states["mine"].any()
+
+
+def packed_owners(rules, states):
+    out = np.zeros((len(states), rules.spec.seats, np.prod(rules.spec.obs_shape[1:])), bool)
+    rules.owners(states, rules.seat(states), out)
+    return np.packbits(out.reshape(len(states), -1), 1)
+
+
+@pytest.mark.parametrize("board", ["duo", "classic"])
+def test_every_action_has_a_place_of_its_own(board):
+    places = games.rules("blokus", board=board).spec.places
+    assert np.unique(places).size == places.size and places.min() >= 0
+
+
+def test_newer_decisions_are_drawn_more_often_as_much_as_asked(connect4_block):
+    replay = remembered(CONNECT4, connect4_block, room=256)
+    replay.add(connect4_block)  # a second time round: the newest is in the middle or at the end
+    halves = {}
+    for newer in (1.0, 2.0):
+        at, which, age = replay.draw(20_000, newer)
+        order = (replay.added - 1 - at) % replay.room  # 0 is the newest
+        assert order.min() == 0 and order.max() == replay.size - 1 and set(which) == {0, 1}
+        halves[newer] = (order < replay.size / 2).mean()
+        assert age == pytest.approx(order.mean() / replay.room)
+    assert halves[1.0] == pytest.approx(0.5, abs=0.02) and halves[2.0] == pytest.approx(0.71, abs=0.02)
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 40), st.integers(0, 5), st.integers(1, 40))
+def test_what_is_remembered_survives_into_any_room(room, times, other):
+    """The newest of all that was added, in its order, and the same draws after it."""
+    columns = record(CONFIG, CONNECT4.spec)
+    one, two = (Replay(CONNECT4, columns, size, seed=1) for size in (room, other))
+    block, added = Block(columns, 1, 7), 0
+    for _ in range(times):
+        block["score"][0, :, 0] = added + np.arange(7)
+        added += 7
+        one.add(block)
+    two.load_state_dict(one.state_dict())
+    kept = min(added, room, other)
+    assert two.size == kept
+    newest = (two.added - 1 - np.arange(kept)) % other
+    assert two._columns["score"][newest, 0].tolist() == list(range(added - 1, added - 1 - kept, -1))
+    if kept and other == room:
+        pairs = [one.draw(9, 1.5), two.draw(9, 1.5)]
+        scores = [replay._columns["score"][pair[0]] for replay, pair in zip((one, two), pairs, strict=True)]
+        assert (scores[0] == scores[1]).all()
+
+
+# ---- learning from a lesson
+
+
+def test_only_full_searches_teach_the_policy(blokus_block):
+    learner, replay = Learner(BLOKUS, NET, CONFIG), remembered(BLOKUS, blokus_block)
+    lesson = replay.lesson(np.arange(16), np.zeros(16, int), 0.25, 20.0)
+    full = np.arange(16) % 2 == 0
+
+    def losses(policy):
+        given = lesson._replace(full=full, policy=policy)
+        return [loss.item() for loss in learner._losses([torch.from_numpy(part) for part in given])[0]]
+
+    certain = np.eye(lesson.policy.shape[1], dtype=np.float32)[0]
+    quick, changed = lesson.policy.copy(), lesson.policy.copy()
+    quick[~full], changed[full] = certain, certain
+    before = losses(lesson.policy)
+    assert losses(quick) == before
+    assert losses(changed)[0] != before[0] and losses(changed)[1:] == before[1:]
+
+
+@pytest.mark.parametrize("rules", [CONNECT4, BLOKUS], ids=["connect4", "blokus"])
+def test_a_few_decisions_can_be_learned_by_heart(rules, request):
+    """Choices, values and owners fit together: else no network could learn them."""
+    block = request.getfixturevalue(f"{rules.spec.game}_block")
+    torch.manual_seed(0)
+    config = replace(CONFIG, learning_rate=1e-2, weight_decay=0.0)
+    learner = Learner(rules, NetConfig(channels=16, blocks=2), config)
+    at = np.unique(states_of(rules, block), return_index=True)[1][:8]
+    lesson = remembered(rules, block).lesson(at, np.arange(8) % 2, 0.0, 20.0)
+    lesson = lesson._replace(full=np.ones(8, bool))
+    first = learner._update(lesson).numpy()
+    for _ in range(150):
+        last = learner._update(lesson).numpy()
+    assert last[0] < 0.3 * first[0] and last[1] < 0.1 and (last[:4] <= first[:4]).all()
+
+
+# ---- whole trainings
+
+
+def fewer(changes):
+    """The tiny training with some of its groups changed."""
+    return {**TINY, **changes, "alphazero": {**TINY["alphazero"], **changes.get("alphazero", {})}}
+
+
+def test_tictactoe_is_learned_well_enough_to_lose_no_more(trained):
+    told = {
+        "rows": 32, "decisions": 12_000, "workers": "0", "sync": True, "net": {"channels": 16, "blocks": 1},
+        "alphazero": {
+            "search": {"simulations": 25, "root": "puct", "noise": 0.5, "exploration": 3.0},
+            "full_share": 1.0, "drawn_moves": 4, "minibatch": 128, "replay": 4_000, "reuse": 3.0,
+            "learning_rate": 4e-3, "score_weight": 0.0, "found": 0.5,
+        },
+    }  # fmt: skip
+    folder, _ = trained("tictactoe", **fewer(told))
+    assert (match.duel("tictactoe", f"{folder}+1", "random", 100, cores=1).points < 0).mean() < 0.15
+    for other in ("random", "search"):
+        assert (match.duel("tictactoe", str(folder), other, 50, cores=1).points < 0).mean() <= 0.03
+
+
+def test_connect4_is_learned_and_a_deeper_look_is_not_weaker(trained):
+    told = {
+        "rows": 32, "steps": 16, "decisions": 12_000, "workers": "0", "sync": True,
+        "net": {"channels": 16, "blocks": 1},
+        "alphazero": {"search": {"simulations": 16}, "quick": 4, "minibatch": 128, "replay": 8_000},
+    }  # fmt: skip
+    folder, _ = trained("connect4", **fewer(told))
+    assert match.duel("connect4", f"{folder}+16", "random", 50, cores=1).mean > 0.6
+    assert match.duel("connect4", f"{folder}+64", f"{folder}+4", 50, cores=1).mean > 0.2
+
+
+def test_five_workers_killed_at_random_cost_no_decision(trained):
+    luck, killed = random.Random(1), []
+
+    def kill_one(metrics: dict) -> None:
+        workers = workers_of(psutil.Process())
+        if len(killed) < 5 and workers and luck.random() < 0.7:
+            time.sleep(luck.random() * 0.02)
+            killed.append(luck.choice(workers))
+            killed[-1].kill()
+
+    _, readings = trained("connect4", kill_one, **TINY, workers="2", decisions=2_000)
+    assert len(killed) == 5 and gone(killed)
+    assert 3 <= readings[-1]["workers/replaced"] <= 5
+    counts = [reading["decisions"] for reading in readings]
+    assert counts == list(range(128, counts[-1] + 1, 128)) and 2_000 <= counts[-1] < 2_128
+
+
+@pytest.mark.parametrize(("number", "inference"), [(signal.SIGTERM, "local"), (signal.SIGINT, "central")])
+def test_a_signal_ends_searches_within_five_seconds_and_saves(number, inference, tmp_path):
+    words = "--preset test --decisions 1000000000 --log-s 0 --device cpu --run run --alphazero.replay 5000"
+    words += f" --alphazero.search.simulations 8 --workers 2 --inference {inference}"
+    process = subprocess.Popen(
+        **ludus_command("train", "blokus", *words.split(), cwd=tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert any("decisions" in line for line in iter(process.stdout.readline, "")), process.stderr.read()
+        family, asked = psutil.Process(process.pid).children(recursive=True), time.monotonic()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=10)
+        assert time.monotonic() - asked < 5
+        assert process.returncode == 130 and "ludus resume" in err and "Traceback" not in err
+        assert wait_until(lambda: gone(family), 2)
+    finally:
+        if process.poll() is None:
+            process.kill()
+    (stopped,) = (event for event in read_lines(tmp_path / "run" / EVENTS) if event["event"] == "stopped")
+    assert stopped["decisions"] == int(checkpoint.listed(tmp_path / "run")[-1].name) > 0
+    assert all(np.isfinite(array).all() for array in read_weights(tmp_path / "run").values())
+
+
+# ---- no worker touches a GPU
+
+
+WATCH = '''
+"""Found by every Python that starts here: tells when CUDA is initialised, and what workers know of it."""
+import importlib.machinery, os, sys
+
+def tell(*words):
+    with open(os.environ["WATCH"], "a") as file:
+        print(os.getpid(), *words, file=file)
+
+def watch_cuda(cuda):
+    init = cuda._lazy_init
+    def lazy_init():
+        tell("initialises")
+        init()
+    cuda._lazy_init = lazy_init
+
+def watch_workers(pool):
+    make = pool.make_worker
+    def make_worker(*args):
+        worker = make(*args)
+        fill = worker.fill
+        def watched(block):
+            report = fill(block)
+            if "TOUCH" in os.environ:
+                import torch
+                try:
+                    torch.zeros(1, device="cuda")
+                except (AssertionError, RuntimeError):
+                    pass
+            torch = sys.modules.get("torch")
+            tell("filled", bool(torch and torch.cuda.is_initialized()))
+            return report
+        worker.fill = watched
+        return worker
+    pool.make_worker = make_worker
+
+class Finder:
+    watched = {"torch.cuda": watch_cuda, "ludus.train.pool": watch_workers}
+
+    def find_spec(self, name, path, target=None):
+        if name not in self.watched:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        load = spec.loader.exec_module
+        def exec_module(module):
+            load(module)
+            self.watched[name](module)
+        spec.loader.exec_module = exec_module
+        return spec
+
+sys.meta_path.insert(0, Finder())
+'''
+
+
+@pytest.mark.parametrize(
+    ("algo", "touch"), [("alphazero", False), ("ppo", False), ("alphazero", True)], ids=str
+)
+def test_no_worker_initialises_cuda(algo, touch, tmp_path):
+    """touch: workers that do try are found, so that this test can fail where there is no GPU either."""
+    (tmp_path / "sitecustomize.py").write_text(WATCH)
+    words = f"train connect4 --algo {algo} --preset test --workers 2 --decisions 512 --run run --rows 8"
+    words += " --steps 16 --alphazero.search.simulations 4 --net.channels 8 --net.blocks 1"
+    command, told = ludus_command(*words.split(), cwd=tmp_path), tmp_path / "told"
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    command["env"] |= {"PYTHONPATH": path, "WATCH": str(told), "CUDA_VISIBLE_DEVICES": "0"}
+    command["env"] |= {"TOUCH": "1"} if touch else {}
+    process = subprocess.run(**command, capture_output=True)
+    assert process.returncode == 0, process.stderr
+    lines = [line.split() for line in told.read_text().splitlines()]
+    filled = {pid for pid, what, *_ in lines if what == "filled"}
+    assert len(filled) == 2
+    assert {pid for pid, what, *_ in lines if what == "initialises"} == (filled if touch else set())
+    assert touch or {rest[0] for _, what, *rest in lines if what == "filled"} == {"False"}
+
+
+# ---- matches and the command line
+
+
+class Notes:
+    """Plays at random, and keeps the positions in which it was asked first."""
+
+    def __init__(self, rules) -> None:
+        self.bot, self.first = RandomBot(rules), None
+
+    def choose(self, states, rng):
+        if self.first is None:
+            self.first = states.copy()
+        return self.bot.choose(states, rng)
+
+
+def test_matches_of_blokus_begin_with_random_moves_that_are_the_same_whoever_plays():
+    one, other = Notes(BLOKUS), Notes(BLOKUS)
+    opening = games.find("blokus").OPENING
+    match.play_games(BLOKUS, [one, RandomBot(BLOKUS)], 12, 5, opening)
+    match.play_games(BLOKUS, [other, games.bot("greedy", "blokus", BLOKUS)], 12, 5, opening)
+    assert opening == 2 and (one.first == other.first).all()
+    pieces = np.bitwise_count(one.first["mine"]).sum(2)
+    assert (pieces > 0).all()  # each seat has made a move
+    assert len(np.unique(one.first)) == 12
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("train gym:CartPole-v1 --algo alphazero", "native games only"),
+        ("train ofc --algo alphazero", "take --algo ppo"),
+        ("eval blokus --bots greedy+100 random", "greedy doesn't look ahead"),
+        ("eval blokus --bots search+abc random", "'abc' is neither a number"),
+    ],
+)
+def test_what_alphazero_cannot_do_is_one_line(words, said, ludus, tmp_path):
+    code, _, err = ludus(*words.split())
+    assert code == 2 and said in one_line(err)
+    assert not list(tmp_path.iterdir())
+
+
+def test_agents_of_runs_are_told_how_far_to_look_ahead(trained, ludus):
+    folder, _ = trained("tictactoe", **TINY, workers="0", decisions=200)
+    other, _ = trained("tictactoe", workers="0", decisions=600)
+    code, out, _ = ludus("eval", str(folder), "--against", "search+5", "--games", "4")
+    assert code == 0 and "search+5" in out and folder.name in out
+    for run, think, said in ((folder, "abc", "'abc' is neither"), (other, "100ms", "trained by ppo")):
+        code, _, err = ludus("eval", str(run), "--think", think, "--games", "4")
+        assert code == 2 and said in one_line(err)

@@ -1,0 +1,104 @@
+"""The network of a search: the same numbers wherever it is asked, and weights that travel whole."""
+
+import numpy as np
+import pytest
+import torch
+
+from ludus import games
+from ludus.algos.alphazero.evaluators import CpuNetwork, DeviceNetwork
+from ludus.core import seeds
+from ludus.core.conformance import Play, observation_of
+from ludus.nets import NetConfig
+from ludus.nets.board import Block, BoardNet
+from ludus.nets.net import flat_size, flatten
+from ludus.search import list_legal
+from ludus.store import checkpoint
+from ludus.store.checkpoint import Checkpoint
+
+CONFIG = NetConfig(channels=8, blocks=2)
+RULES = [games.rules("connect4"), games.rules("blokus"), games.rules("blokus", board="classic")]
+NAMES = ["connect4", "blokus", "classic"]
+
+
+def make_net(rules):
+    """With every layer at work: new blocks would not show what they do."""
+    torch.manual_seed(1)
+    net = BoardNet(rules.spec, CONFIG).eval()
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    return net
+
+
+def positions(rules, rows):
+    """Of different lengths, so that they have different numbers of legal moves."""
+    return np.concatenate([states[:2] for states, _ in Play(rules, rows=4).decisions(rows // 2)])
+
+
+def asked(network, rules, states):
+    n, actions = len(states), np.zeros((len(states), rules.spec.actions), np.int32)
+    counts = np.zeros(n, np.int32)
+    list_legal(rules, states, actions, counts)
+    logits, values = np.zeros(actions.shape, np.float32), np.zeros((n, rules.spec.seats), np.float32)
+    network(states, actions, counts, seeds.rows(0, n), logits, values)
+    return [logits[row, :count] for row, count in enumerate(counts)], values
+
+
+@pytest.mark.parametrize("rules", RULES, ids=NAMES)
+def test_all_evaluators_give_the_same_numbers(rules):
+    net = make_net(rules)
+    vector = np.zeros(flat_size(net), np.float32)
+    flatten(net, vector)
+    here, there = CpuNetwork(rules, CONFIG), DeviceNetwork(rules, BoardNet(rules.spec, CONFIG).eval(), 16)
+    here.load(vector)
+    there.load(vector)
+    named = CpuNetwork(rules, CONFIG)
+    named.load_named({name: tensor.numpy() for name, tensor in net.state_dict().items()})
+    for count in (1, 10, 16, 3):  # fewer than there is room for, after more
+        states = positions(rules, 16)[:count]
+        logits, values = asked(here, rules, states)
+        assert np.ptp(np.concatenate(logits)) > 0.1
+        for network in (there, named):
+            others, other_values = asked(network, rules, states)
+            np.testing.assert_allclose(other_values, values, atol=1e-5)
+            for one, other in zip(logits, others, strict=True):
+                np.testing.assert_allclose(other, one, atol=1e-4)
+
+
+@pytest.mark.parametrize("rules", RULES, ids=NAMES)
+def test_alone_and_in_a_batch_a_position_looks_the_same(rules):
+    net, obs = make_net(rules), torch.from_numpy(observation_of(rules, positions(rules, 8)))
+    with torch.no_grad():
+        together = net(obs)
+        for row in range(len(obs)):
+            for all_rows, one in zip(together, net(obs[row : row + 1]), strict=True):
+                assert (all_rows is None) == (one is None)
+                if one is not None:
+                    np.testing.assert_allclose(all_rows[row], one[0], rtol=1e-4, atol=1e-5)
+    choice, value = net.look(obs)
+    assert torch.equal(choice, together[0]) and torch.equal(value, together[1])
+    assert (choice[0] - choice[-1]).abs().max() > 1e-3  # it does see what is there
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_new_block_changes_nothing(pooled):
+    block, x = Block(8, pooled), torch.randn(3, 8, 5, 5)
+    assert torch.equal(block(x), x)
+    torch.nn.init.ones_(block.second.weight)
+    assert (block(x) - x).abs().max() > 0.1
+
+
+def test_weights_kept_in_channels_last_come_back_as_they_were(tmp_path):
+    rules = RULES[1]
+    net = make_net(rules).to(memory_format=torch.channels_last)
+    assert not net.stem.weight.is_contiguous()
+    weights = {
+        name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in net.state_dict().items()
+    }
+    checkpoint.write(tmp_path, Checkpoint(1, weights, {}))
+    again = BoardNet(rules.spec, CONFIG).to(memory_format=torch.channels_last)
+    again.load_state_dict(checkpoint.read(checkpoint.listed(tmp_path)[0]).weights)
+    assert not again.stem.weight.is_contiguous()
+    one, two = (np.zeros(flat_size(net), np.float32) for _ in range(2))
+    flatten(net, one)
+    flatten(again, two)
+    assert (one == two).all() and one.any()
