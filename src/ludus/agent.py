@@ -17,7 +17,7 @@ from ludus.train.worker import make_policy
 
 WIDTH = 8
 """Actions that a look ahead compares: the policy's first choices."""
-SIMULATIONS = 128
+SIMULATIONS = 256
 """Positions that an agent which searches looks at, unless told."""
 
 

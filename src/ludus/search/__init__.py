@@ -41,6 +41,8 @@ class SearchConfig:
     """At the root: the share of Dirichlet noise in the priors (0.25), or the scale of Gumbel noise (1)."""
     considered: int = 16
     """Actions that a Gumbel root compares."""
+    value_scale: float = 1.0
+    """How much values weigh beside priors at a Gumbel root; less trusts a young network's values less."""
     exploration: float = 1.5
     """Weight of the priors beside the values (PUCT)."""
     first_play: float = 0.2
@@ -184,7 +186,9 @@ class Search:
             drawn = luck.dirichlet(np.full(count, DIRICHLET / count))
             prior[g, :count] += noise * (drawn - prior[g, :count])
         wanted = [halving(max(1, n), simulations) for n in range(config.considered + 1)] if gumbel else [[0]]
-        return Root(gumbel, prior, tree.tries[:, 0].copy(), np.array(wanted, np.int32))
+        return Root(
+            gumbel, prior, tree.tries[:, 0].copy(), np.array(wanted, np.int32), float(config.value_scale)
+        )
 
     def _simulate(self, rows: np.ndarray, streams: Streams, root: Root, step: int) -> None:
         parent, edge, action = np.empty((3, len(rows)), np.int32)

@@ -11,8 +11,8 @@ import numpy as np
 from ludus.core.dice import next64
 from ludus.core.jit import njit
 
-VISIT_SCALE, VALUE_SCALE = 50.0, 1.0
-"""How much values weigh beside priors at a Gumbel root (Danihelka et al. 2022: c_visit and c_scale)."""
+VISIT_SCALE = 50.0
+"""So many visits values weigh from the start, beside priors at a Gumbel root (Danihelka et al. 2022)."""
 TINY = 1e-30
 LEAST, ZERO, ONE, TWO = np.float32(-1e30), np.float32(0), np.float32(1), np.float32(2)
 """Plain numbers would turn what they meet into float64, of which a vector holds half as many."""
@@ -45,6 +45,7 @@ class Root(NamedTuple):
     prior: np.ndarray  # float32 [G, W]: with noise; logarithms for a Gumbel root
     before: np.ndarray  # float32 [G, W]: how often the edges were tried in earlier moves
     wanted: np.ndarray  # int32 [considered + 1, simulations]: `halving` of each number of actions
+    value_scale: float
 
 
 def make_tree(games: int, nodes: int, width: int, seats: int) -> Tree:
@@ -108,16 +109,16 @@ def gumbel_edge(tree, g, root, wanted):
     for k in range(tree.edges[g, 0]):
         if tries[k] - root.before[g, k] == wanted:
             value = tree.mean[g, 0, k] if tries[k] > 0 else mixed
-            logit = root.prior[g, k] + value_logit(value, most)
+            logit = root.prior[g, k] + value_logit(value, most, root.value_scale)
             if logit > best_logit:
                 best, best_logit = k, logit
     return best
 
 
 @njit
-def value_logit(value, most_tries):
+def value_logit(value, most_tries, scale):
     """A value on the scale of the logarithms of priors: the more was tried, the more values weigh."""
-    return (VISIT_SCALE + most_tries) * VALUE_SCALE * (value + 1) / 2
+    return (VISIT_SCALE + most_tries) * scale * (value + 1) / 2
 
 
 @njit
@@ -309,7 +310,7 @@ def child_of(tree, actions, out):
 def read_roots(tree, root, rows, best, value, visits, policy):
     """What was found, as in `Result`; all that is written to holds zeros before."""
     for g in rows:
-        read_policy(tree, g, root.gumbel, policy[g])
+        read_policy(tree, g, root, policy[g])
         chosen = gumbel_edge(tree, g, root, -1) if root.gumbel else most_tried(tree, g)
         best[g] = tree.action[g, 0, chosen]
         weight = ZERO
@@ -325,19 +326,19 @@ def read_roots(tree, root, rows, best, value, visits, policy):
 
 
 @njit
-def read_policy(tree, g, gumbel, out):
+def read_policy(tree, g, root, out):
     """Shares of what was tried; or for a Gumbel root, priors improved by completed values (section 4)."""
     most, top, total, mixed = ZERO, LEAST, ZERO, mixed_value(tree, g)
     for k in range(tree.edges[g, 0]):
         most = max(most, tree.tries[g, 0, k])
     for k in range(tree.edges[g, 0]):
         out[k] = tree.tries[g, 0, k]
-        if gumbel:
+        if root.gumbel:
             value = tree.mean[g, 0, k] if tree.tries[g, 0, k] > 0 else mixed
-            out[k] = np.log(tree.prior[g, 0, k] + TINY) + value_logit(value, most)
+            out[k] = np.log(tree.prior[g, 0, k] + TINY) + value_logit(value, most, root.value_scale)
             top = max(top, out[k])
     for k in range(tree.edges[g, 0]):
-        if gumbel:
+        if root.gumbel:
             out[k] = np.exp(out[k] - top)
         total += out[k]
     for k in range(tree.edges[g, 0]):

@@ -37,8 +37,17 @@ PRESETS: dict[str, dict] = {
     },
     "quick": {
         "seconds": 180.0,
+        "steps": 4,
+        "opponents": "self:0.6,greedy:0.4",  # somebody who knows a little is worth a thousand games alone
         "net": {"channels": 32, "blocks": 3},
-        "alphazero": {"minibatch": 128, "replay": 20_000},
+        "alphazero": {
+            "search": {"simulations": 24, "considered": 12},
+            "quick": 6,
+            "score_weight": 0.5,
+            "minibatch": 128,
+            "replay": 40_000,
+            "replay_least": 1_000,
+        },
     },
     "gpu": {
         "decisions": 30_000_000,

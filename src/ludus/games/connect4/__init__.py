@@ -15,7 +15,7 @@ class Options:
     """Connect four has no rule switches."""
 
 
-OPENING = 1
+OPENING = 2
 """First moves of a match that are made at random: there is no chance in the game to tell matches apart."""
 
 PRESETS: dict[str, dict] = {
