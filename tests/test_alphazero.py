@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from commandline import one_line
 from ludus import games, match
 from ludus.algos.alphazero import Config, record, utility
-from ludus.algos.alphazero.learner import Learner
+from ludus.algos.alphazero.learner import Learner, write_page
 from ludus.algos.alphazero.replay import Replay
 from ludus.core import seeds
 from ludus.core.block import Block
@@ -284,10 +284,10 @@ def test_a_few_decisions_can_be_learned_by_heart(rules, request):
     learner = Learner(rules, NetConfig(channels=16, blocks=2), config)
     at = np.unique(states_of(rules, block), return_index=True)[1][:8]
     lesson = remembered(rules, block).lesson(at, np.arange(8) % 2, 0.0, 20.0)
-    lesson = lesson._replace(full=np.ones(8, bool))
-    first = learner._update(lesson).numpy()
+    page = write_page(lesson._replace(full=np.ones(8, bool)), pinned=False)
+    first = learner._update(page).numpy()
     for _ in range(150):
-        last = learner._update(lesson).numpy()
+        last = learner._update(page).numpy()
     assert last[0] < 0.3 * first[0] and last[1] < 0.1 and (last[:4] <= first[:4]).all()
 
 

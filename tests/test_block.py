@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ludus.algos import ppo
+from ludus.config import Config
 from ludus.core.block import ALIGNED, Block, Column, block_bytes
 from ludus.core.spec import Spec
 
@@ -19,7 +20,7 @@ ODD = [
 ]
 FLOATS = Spec("made up", 1, 0, (4,), np.dtype(np.float32), box=(np.zeros(2), np.ones(2)))
 SPECS = [Spec("made up", 3, 11, (7,)), FLOATS]
-LAYOUTS = [ODD, *(ppo.columns(spec, ppo.Config()) for spec in SPECS)]
+LAYOUTS = [ODD, *(ppo.columns(Config(), spec) for spec in SPECS)]
 SIZES = [(1, 1), (7, 3), (64, 16)]
 
 

@@ -387,13 +387,14 @@ def test_runs_and_games_that_do_not_fit_are_one_line(ludus, tmp_path, args, said
 
 def test_a_run_plays_as_challenger_and_as_engine(ludus, trained):
     folder, _ = trained("blokus", decisions=1, workers=0)
-    engine = shlex.join([sys.executable, "-m", "ludus.cli", "gtp", "blokus", "--run", str(folder)])
-    code, out, err = ludus(
-        "eval", "blokus", "--run", str(folder), "--against", f"gtp:{engine}", "--games", "4"
+    engine = shlex.join(
+        [sys.executable, "-m", "ludus.cli", "gtp", "blokus", "--run", str(folder), "--think", "4"]
     )
+    match = ["--against", f"gtp:{engine}", "--think", "4", "--games", "4"]
+    code, out, err = ludus("eval", "blokus", "--run", str(folder), *match)
     assert code == 0, err
     # Both always take their first choice, so each pair is one game twice.
-    assert re.search(r"\+0\.00 ± 0\.00", out) and "won 50.0 ± 0.0 % of games" in out
+    assert re.search(r"\+0\.00 ± 0\.00", out) and "won 50.0 ± 0.0 % of games" in " ".join(out.split())
     with Client(shlex.split(engine)) as client:
         with pytest.raises(Failure, match=r"refused `set_game Blokus`: .* plays the board duo only"):
             client.ask("set_game Blokus")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from ludus import config
 from ludus.algos.ppo import STRETCH, Config, columns
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.learner import Learner
@@ -156,7 +157,7 @@ def bandit(learner: Learner, seed: int = 0, steps: int = 16, rows: int = 16, gam
     """Every decision is a game: one action is paid, one is never legal; the policy itself has played."""
     rng = np.random.default_rng(seed)
     spec = learner.spec
-    block = Block(columns(spec, learner.config), steps, rows)
+    block = Block(columns(config.Config(ppo=learner.config), spec), steps, rows)
     block["obs"][...] = rng.integers(0, 3, block["obs"].shape)
     block["legal"][...] = True
     block["legal"][..., NEVER_LEGAL] = False
@@ -305,7 +306,7 @@ def test_vectors_as_actions_are_learned_too():
     spec = Spec("box", 1, 0, (3,), FLOAT32, box=(low, -low))
     learner, rng = make_learner(spec, learning_rate=3e-3), np.random.default_rng(0)
     for _ in range(25):  # paid for large actions
-        block = Block(columns(spec, learner.config), 16, 16)
+        block = Block(columns(config.Config(ppo=learner.config), spec), 16, 16)
         block["obs"][...] = rng.normal(size=block["obs"].shape)
         with torch.no_grad():
             obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))

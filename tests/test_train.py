@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from ludus.algos import ppo
-from ludus.config import overlay, resolve
+from ludus.config import Config, overlay, resolve
 from ludus.core.block import Block
 from ludus.core.errors import Failure, Usage
 from ludus.match import table_duel
@@ -145,7 +145,7 @@ def first_block(plan: Plan, index: int) -> Block:
     vector = np.zeros(flat_size(net), np.float32)
     flatten(net, vector)
     worker.policy.load(vector)
-    block = Block(ppo.columns(worker.spec, ppo.Config()), plan.steps, plan.rows)
+    block = Block(ppo.columns(Config(), worker.spec), plan.steps, plan.rows)
     worker.fill(block)
     return block
 

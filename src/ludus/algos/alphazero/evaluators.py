@@ -2,6 +2,7 @@
 
 import copy
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class DeviceNetwork:
             self._logits = torch.zeros(room, pin_memory=on_gpu)
         given, picked = (flat[: n * width].view(n, width) for flat in (self._actions, self._logits))
         given.numpy()[:] = actions[:, :width]
-        with torch.cuda.stream(self._stream):  # without a GPU there is none, and this does nothing
+        with torch.cuda.stream(self._stream) if self._stream else nullcontext():
             self._look()
             places = self._places[given.to(self.device, non_blocking=True)]
             picked.copy_(self._choice[:n].gather(1, places), non_blocking=True)
