@@ -30,6 +30,7 @@ LOCK, TENSORBOARD = ".lock", "tensorboard"
 FIXED = {
     "game": "it was trained on another game",
     "switches": "it was trained under other rules",
+    "algo": "it was trained in another way",
     "net": "its weights would not fit",
     "seed": "its randomness began elsewhere",
 }
