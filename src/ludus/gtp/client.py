@@ -40,6 +40,8 @@ class Client:
         except OSError as error:
             self.said.close()
             raise Usage(f"can't start the engine `{shlex.join(command)}`: {error.strerror}") from None
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.hears, self.speaks = self.process.stdin, self.process.stdout
         self.lines: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -52,8 +54,8 @@ class Client:
     def ask(self, command: str) -> str:
         """What the engine replies, without the signs of the protocol."""
         try:
-            self.process.stdin.write(f"{command}\n")  # type: ignore[union-attr]
-            self.process.stdin.flush()  # type: ignore[union-attr]
+            self.hears.write(f"{command}\n")
+            self.hears.flush()
         except OSError:
             raise self._death(command) from None
         status, *more = self._reply(command)
@@ -64,8 +66,8 @@ class Client:
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
-            self.process.stdin.write("quit\n")  # type: ignore[union-attr]
-            self.process.stdin.close()  # type: ignore[union-attr]
+            self.hears.write("quit\n")
+            self.hears.close()
         try:
             self.process.wait(1.0)
         except subprocess.TimeoutExpired:
@@ -74,7 +76,7 @@ class Client:
         self.said.close()
 
     def _listen(self) -> None:
-        with self.process.stdout as lines:  # type: ignore[union-attr]
+        with self.speaks as lines:
             for line in lines:
                 self.lines.put(line.rstrip())
         self.lines.put(None)
