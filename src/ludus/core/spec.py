@@ -29,3 +29,13 @@ class Spec:
     what has no square comes after. None for actions that aren't made on squares."""
     owned: bool = False
     """Whether a finished game tells who owns each square (`owners`)."""
+
+    @property
+    def squares(self) -> int:
+        """Of a board, as observations show it."""
+        return int(np.prod(self.obs_shape[1:]))
+
+    @property
+    def values(self) -> int:
+        """Numbers that tell what everybody can expect: of two seats, one loses what the other wins."""
+        return 1 if self.seats == 2 else self.seats

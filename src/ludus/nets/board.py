@@ -7,7 +7,6 @@ learn from the first step and compute the same alone or in a batch.
 import torch
 from torch import Tensor, nn
 
-from ludus.core.errors import Usage
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig
 from ludus.nets.net import ILLEGAL
@@ -47,11 +46,8 @@ class BoardNet(nn.Module):
 
     def __init__(self, spec: Spec, config: NetConfig) -> None:
         super().__init__()
-        if len(spec.obs_shape) != 3:
-            raise Usage(f"a search's network reads boards, but {spec.game} shows {spec.obs_shape}: take ppo")
         self.spec, self.config = spec, config
-        depth, height, width = spec.obs_shape
-        channels, squares = config.channels, height * width
+        depth, channels, squares = spec.obs_shape[0], config.channels, spec.squares
         self.planes = spec.obs_planes or depth
         self.stem = nn.Conv2d(self.planes, channels, 3, padding=1)
         numbers = (depth - self.planes) * squares
@@ -68,9 +64,8 @@ class BoardNet(nn.Module):
             beside = int(spec.places.max() + 1) - layers * squares
             self.policy = nn.Sequential(nn.Conv2d(channels, layers, 1), nn.Flatten())
             self.beside = nn.Linear(2 * channels, beside) if beside else None
-        seats = 1 if spec.seats == 2 else spec.seats  # of two, one loses what the other wins
         self.value = nn.Sequential(nn.Linear(2 * channels, VALUE_WIDTH), nn.ReLU())
-        self.utility, self.score = nn.Linear(VALUE_WIDTH, seats), nn.Linear(VALUE_WIDTH, seats)
+        self.utility, self.score = nn.Linear(VALUE_WIDTH, spec.values), nn.Linear(VALUE_WIDTH, spec.values)
         self.owner = nn.Conv2d(channels, spec.seats, 1) if spec.owned else None
 
     def body(self, obs: Tensor) -> Tensor:

@@ -181,8 +181,7 @@ class SelfPlay:
         """uint8 [decisions, bytes]: who owns each square in the end, as the seat that decided sees it."""
         assert self.spec.state is not None
         states = np.ascontiguousarray(record["state"]).view(self.spec.state).reshape(-1)
-        squares = int(np.prod(self.spec.obs_shape[1:]))
-        out = np.zeros((len(record), self.spec.seats, squares), bool)
+        out = np.zeros((len(record), self.spec.seats, self.spec.squares), bool)
         self.rules.owners(np.repeat(final, len(record)), self.rules.seat(states), out)  # type: ignore[attr-defined]
         return np.packbits(out.reshape(len(record), -1), 1)
 

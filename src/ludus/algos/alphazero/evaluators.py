@@ -68,8 +68,7 @@ class DeviceNetwork:
         obs = np.zeros((rows, *spec.obs_shape), spec.obs_dtype)
         self._obs = torch.from_numpy(obs).pin_memory() if on_gpu else torch.from_numpy(obs)
         self._given = self._obs.to(self.device)
-        seats = 1 if spec.seats == 2 else spec.seats
-        self._value = torch.zeros((rows, seats), pin_memory=on_gpu)
+        self._value = torch.zeros((rows, spec.values), pin_memory=on_gpu)
         self._actions, self._logits = (torch.zeros(0, dtype=dtype) for dtype in (torch.int32, torch.float32))
         self._lock = threading.Lock()  # past selves are asked by several groups
         self._stream = torch.cuda.Stream() if on_gpu else None

@@ -72,7 +72,6 @@ class Replay:
         listed = self._places[which[:, None], picked["action"]]
         order = (self.rules.seat(states)[:, None] + np.arange(spec.seats)) % spec.seats
         value = (1 - found) * picked["value"] + found * picked["expected"]
-        seats = 1 if spec.seats == 2 else spec.seats
         owner = self._owner(picked)
         for number, symmetry in enumerate(self._symmetries[1:], 1):  # the first changes nothing
             here = np.flatnonzero(which == number)
@@ -81,8 +80,8 @@ class Replay:
                 owner[here] = owner[here][:, :, symmetry.squares]
         return Lesson(
             obs, places, counts, listed, picked["policy"], picked["full"],
-            np.take_along_axis(value, order, 1)[:, :seats].astype(np.float32),
-            np.take_along_axis(picked["score"], order, 1)[:, :seats] / np.float32(scale),
+            np.take_along_axis(value, order, 1)[:, : spec.values].astype(np.float32),
+            np.take_along_axis(picked["score"], order, 1)[:, : spec.values] / np.float32(scale),
             owner,
         )  # fmt: skip
 
@@ -99,9 +98,8 @@ class Replay:
         spec, count = self.rules.spec, len(picked["full"])
         if not spec.owned:
             return np.zeros((count, 0), np.uint8)
-        squares = int(np.prod(spec.obs_shape[1:]))
-        bits = np.unpackbits(picked["owner"], 1, count=spec.seats * squares)
-        return bits.reshape(count, spec.seats, squares)
+        bits = np.unpackbits(picked["owner"], 1, count=spec.seats * spec.squares)
+        return bits.reshape(count, spec.seats, spec.squares)
 
     def state_dict(self) -> dict[str, Any]:
         """A copy, the oldest first."""
