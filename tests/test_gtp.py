@@ -15,7 +15,8 @@ from ludus.core.errors import Failure, Usage
 from ludus.core.rules import RandomBot
 from ludus.gtp.client import Client, EnginePlayer
 from ludus.gtp.engine import COMMANDS, Engine
-from ludus.gtp.match import EngineTable, Terms, command_line, engine_duel, place, random_opening
+from ludus.gtp.match import EngineTable, command_line, engine_duel, place, random_opening
+from ludus.match import Terms, duel
 
 LUDUS = [sys.executable, "-m", "ludus.cli", "gtp", "blokus", "--bot", "greedy"]
 FIRST, SECOND = "e9,d10,e10,f10,e11", "i4,h5,i5,j5,i6"
@@ -291,7 +292,7 @@ def fake(tmp_path):
 )
 def test_a_bad_engine_ends_the_match_in_one_line(fake, at_genmove, said):
     with pytest.raises(Failure) as failure:
-        engine_duel("blokus", "random", fake(at_genmove), 2, 0, Terms())
+        engine_duel("blokus", "random", fake(at_genmove), 2, Terms())
     assert said in str(failure.value) and os.path.basename(sys.executable) in str(failure.value)
 
 
@@ -321,7 +322,7 @@ class Counts:
 
 
 def test_resigning_loses(fake):
-    duel = engine_duel("blokus", "random", fake("print('= resign\\n', flush=True)"), 2, 0, Terms())
+    duel = engine_duel("blokus", "random", fake("print('= resign\\n', flush=True)"), 2, Terms())
     assert duel.resigned == 4 and (duel.won == 1).all() and (duel.points >= 1).all()
     assert duel.stats["win"] == 1 and duel.stats["draw"] == 0 and duel.stats["first_win"] == 0.5
 
@@ -334,6 +335,11 @@ def test_engines_that_are_not_there_are_one_line(ludus, monkeypatch, tmp_path):
     assert code != 0 and "can't start the engine `no-such-engine -x`: No such file" in one_line(err)
 
 
+def test_openings_longer_than_sense_are_refused():
+    with pytest.raises(Usage, match="an opening has 0 to 12 moves, not 40"):
+        duel("blokus", "random", "random", 2, opening=40)
+
+
 @pytest.mark.parametrize(
     ("name", "terms", "said"),
     [
@@ -341,7 +347,6 @@ def test_engines_that_are_not_there_are_one_line(ludus, monkeypatch, tmp_path):
         ("pentobi:", Terms(), "no level ''"),
         ("gtp:", Terms(), "which engine?"),
         ("gtp:'x", Terms(), "is not a command line"),
-        ("gtp:x", Terms(opening=40), "an opening has 0 to 12 moves, not 40"),
     ],
 )
 def test_engines_that_cannot_be_are_refused(rules, name, terms, said):
@@ -350,7 +355,7 @@ def test_engines_that_cannot_be_are_refused(rules, name, terms, said):
 
 
 def test_pentobi_is_started_as_it_should_be(rules):
-    found = command_line("pentobi:3", rules, Terms(pentobi=sys.executable), seed=7)
+    found = command_line("pentobi:3", rules, Terms(pentobi=sys.executable, seed=7))
     assert found[1:] == ["--quiet", "--game", "duo", "--level", "3", "--seed", "7", "--nobook", "--noresign"]
     with pytest.raises(Usage, match="plays blokus, not tictactoe"):
         command_line("pentobi:3", games.rules("tictactoe"), Terms())

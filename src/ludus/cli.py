@@ -93,7 +93,7 @@ def evaluate(
     think: str = "",
     hands: int | None = None,
     games: int | None = None,
-    opening: int = 2,
+    opening: int | None = None,
     pentobi: str = "pentobi-gtp",
     seed: int = 0,
     switches: Switches = (),
@@ -109,21 +109,21 @@ def evaluate(
         think: How far the run's agent, or each of the bots, looks ahead, as 400, or how long, as 100ms.
         hands: Hands of each match, for games that are sessions of hands (10,000 unless told).
         games: Games of each match (1,000 unless told, 200 if somebody searches).
-        opening: Random moves before a game against an engine, the same for each seat.
+        opening: First moves that are made at random, the same for each seat; as the game says unless told.
         pentobi: Pentobi's engine, if it is not on the PATH.
         seed: The same seed deals the same cards.
     """
     from ludus.commands import eval as command
-    from ludus.gtp.match import Terms
+    from ludus.match import Terms
     from ludus.store.run import is_run, read_config
 
-    words, terms = _flat(switches), Terms(opening, pentobi)
+    words, terms = _flat(switches), Terms(hands, games, seed, opening, pentobi)
     if run is not None:
         read_config(Path(run), game)  # fails if it is another game's
         game = run
     if is_run(Path(game)):
-        return command.evaluate_run(Path(game), at, list(against), think, hands, games, seed, words, terms)
-    command.run_tournament(game, list(bots), list(against), think, hands, games, seed, words, terms)
+        return command.evaluate_run(Path(game), at, list(against), think, words, terms)
+    command.run_tournament(game, list(bots), list(against), think, words, terms)
 
 
 @app.command

@@ -26,6 +26,30 @@ CHUNK = 50
 """Deals played side by side; also the unit of work of a process, small so that all cores end together."""
 
 
+MOST_OPENING = 12
+"""First moves at random after which games are still worth playing."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How matches are played."""
+
+    hands: int | None = None
+    games: int | None = None
+    seed: int = 0
+    opening: int | None = None
+    """First moves that are made at random; as many as the game says unless told."""
+    pentobi: str = "pentobi-gtp"
+
+
+def opening_of(game: str, told: int | None) -> int:
+    """Random first moves. Games without chance say how many, or all their matches would be the same."""
+    opening = getattr(games.find(game), "OPENING", 0) if told is None else told
+    if not 0 <= opening <= MOST_OPENING:
+        raise Usage(f"an opening has 0 to {MOST_OPENING} moves, not {opening}")
+    return opening
+
+
 @dataclass(frozen=True)
 class Duel:
     """One challenger against others: its results for each deal and seat, and what its seats counted."""
@@ -61,12 +85,16 @@ class Duel:
 
 
 def duel(
-    game: str, challenger: str, opponent: str, deals: int, seed: int = 0, cores: int = 0, **switches: Any
-) -> Duel:
-    """The challenger in each seat in turn, the opponent in all others; on all cores unless told."""
-    half = deals // 2
+    game: str, challenger: str, opponent: str, deals: int, seed: int = 0, cores: int = 0,
+    opening: int | None = None, **switches: Any,
+) -> Duel:  # fmt: skip
+    """The challenger in each seat in turn, the opponent in all others; on all cores unless told.
+
+    opening: first moves that are made at random, as the game says unless told
+    """
+    half, opening = deals // 2, opening_of(game, opening)
     work = [
-        (game, challenger, opponent, size, seeds.derive(seed, "set", number, "chunk", i), switches)
+        (game, challenger, opponent, size, seeds.derive(seed, "set", number, "chunk", i), opening, switches)
         for number, count in enumerate((half, deals - half))
         for i, size in enumerate(_chunks(count))
     ]
@@ -87,13 +115,12 @@ def _chunks(deals: int) -> list[int]:
 
 
 def _play_chunk(
-    game: str, challenger: str, opponent: str, deals: int, seed: int, switches: dict[str, Any]
+    game: str, challenger: str, opponent: str, deals: int, seed: int, opening: int, switches: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points and wins of the challenger by deal and seat, and its statistics [deals, seats, ...]."""
     rules = games.rules(game, **switches)
     bots = [player(challenger, game, rules), player(opponent, game, rules)]
     seats, count = rules.spec.seats, len(rules.spec.stats)
-    opening = getattr(games.find(game), "OPENING", 0)
     points, won = np.zeros((deals, seats)), np.zeros((deals, seats))
     stats = np.zeros((deals, seats, count), np.float32)
     for seat in range(seats):
@@ -188,7 +215,10 @@ def play_games(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int 
     choices, anyone = seeds.rows(seed, n, "choice"), RandomBot(rules)
     rules.deal(states, rng)
     for _ in range(opening):
-        rules.play(states, anyone.choose(states, rng), rng)
+        open_rows = np.flatnonzero(~rules.over(states))
+        some, luck = states[open_rows], rng[open_rows]
+        rules.play(some, anyone.choose(some, luck), luck)
+        states[open_rows], rng[open_rows] = some, luck
     while True:
         over, seat = rules.over(states), rules.seat(states)
         if over.all():

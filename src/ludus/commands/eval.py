@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,7 +14,8 @@ from rich.table import Table
 from ludus import games, machine, match, switches
 from ludus.core.errors import Usage
 from ludus.core.rules import Rules
-from ludus.gtp.match import EngineDuel, Terms, command_line, engine_duel, is_engine
+from ludus.gtp.match import EngineDuel, command_line, engine_duel, is_engine
+from ludus.match import Terms
 from ludus.store.run import is_run, read_config, read_weights
 
 console = Console(highlight=False)
@@ -26,16 +28,13 @@ def evaluate_run(
     at: str,
     against: list[str],
     think: str,
-    hands: int | None,
-    count: int | None,
-    seed: int,
     words: list[str],
     terms: Terms,
 ) -> None:
     """The agent of a run against each of some bots, under the rules it was trained on, played in full."""
     config = read_config(folder)
     if ":" in config.game:
-        return _evaluate_at_table(folder, at, against, count or GAMES, seed)
+        return _evaluate_at_table(folder, at, against, terms)
     if config.net.memory:
         raise Usage("agents with memory are evaluated at Gymnasium and PettingZoo environments only")
     read_weights(folder, at)  # fail here, in one place, rather than in every process
@@ -46,7 +45,7 @@ def evaluate_run(
     known = games.bot_names(config.game)
     _check(config.game, rules, [agent, *against] if think else against, terms)
     opponents = against or known[::-1]
-    _play(config.game, rules, options, [(agent, name) for name in opponents], hands, count, seed, terms)
+    _play(config.game, rules, options, [(agent, name) for name in opponents], terms)
 
 
 def _check(game: str, rules: Rules, names: list[str], terms: Terms) -> None:
@@ -58,11 +57,11 @@ def _check(game: str, rules: Rules, names: list[str], terms: Terms) -> None:
             match.player(name, game, rules)
 
 
-def _evaluate_at_table(folder: Path, at: str, against: list[str], count: int, seed: int) -> None:
+def _evaluate_at_table(folder: Path, at: str, against: list[str], terms: Terms) -> None:
     """Somebody else's environment: alone, or against random play, since it has no bots."""
     if set(against) - {"random"}:
         raise Usage(f"{read_config(folder).game} has no bots: choose --against random")
-    duel = match.table_duel(folder, "random", count, seed, at)
+    duel = match.table_duel(folder, "random", terms.games or GAMES, terms.seed, at)
     table = Table("agent", "games", "score (95 %)", "win %", *duel.stats, box=None, pad_edge=False)
     won = "-" if read_seats(folder) == 1 else f"{100 * duel.won.mean():.1f} ± {100 * duel.win_margin:.1f}"
     stats = [f"{mean:.2f}" for mean in duel.stats.values()]
@@ -83,9 +82,6 @@ def run_tournament(
     bots: list[str],
     against: list[str],
     think: str,
-    hands: int | None,
-    count: int | None,
-    seed: int,
     words: list[str],
     terms: Terms,
 ) -> None:
@@ -98,26 +94,26 @@ def run_tournament(
     if against:
         _check(game, rules, [*bots, *against], terms)
         pairs = [(bot, other) for bot in bots for other in against]
-        _play(game, rules, options, pairs, hands, count, seed, terms)
+        _play(game, rules, options, pairs, terms)
         return
     if len(bots) < 2:
         raise Usage(f"a tournament needs two bots: choose from {', '.join(games.bot_names(game))}")
     pairs = [(bot, other) for i, bot in enumerate(bots) for other in bots[i + 1 :]]
-    duels = _play(game, rules, options, pairs, hands, count, seed, terms)
+    duels = _play(game, rules, options, pairs, terms)
     _rank(bots, duels)
 
 
 def _play(
-    game: str, rules: Rules, options: dict[str, Any], pairs: list[tuple[str, str]],
-    hands: int | None, count: int | None, seed: int, terms: Terms,
-) -> list[match.Duel]:  # fmt: skip
+    game: str, rules: Rules, options: dict[str, Any], pairs: list[tuple[str, str]], terms: Terms
+) -> list[match.Duel]:
     """Play the matches and show them."""
     module, known = games.find(game), games.bot_names(game)
+    match.opening_of(game, terms.opening)  # refused before anybody thinks
     games.warm_up(game, rules, {name for pair in pairs for name in pair if name in known})
-    if any(_thinks_long(name) for pair in pairs for name in pair):
-        count = FEW_GAMES if count is None else count
+    if terms.games is None and any(_thinks_long(name) for pair in pairs for name in pair):
+        terms = replace(terms, games=FEW_GAMES)
     unit, per_game = getattr(module, "unit", lambda rules: ("game", 1))(rules)
-    deals = _deals(game, rules, per_game, hands, count)
+    deals = _deals(game, rules, per_game, terms)
     plays = f"{deals * rules.spec.seats * per_game:,} {unit}s"
     console.print(f"{game}: {plays} a match, every deal once in each of {rules.spec.seats} seats", end="")
     console.print(
@@ -128,11 +124,10 @@ def _play(
     for challenger, opponent in pairs:
         with console.status(f"{challenger} against {opponent} ..."):
             if is_engine(opponent):
-                duels.append(engine_duel(game, challenger, opponent, deals, seed, terms, **options))
+                duels.append(engine_duel(game, challenger, opponent, deals, terms, **options))
                 continue
-            duels.append(
-                match.duel(game, challenger, opponent, deals, seed, machine.usable_cores(), **options)
-            )
+            told = terms.seed, machine.usable_cores(), terms.opening
+            duels.append(match.duel(game, challenger, opponent, deals, *told, **options))
     console.print(_table(module, duels, unit, per_game, rules.spec.seats))
     for duel in duels:
         console.print(_agreement(duel, per_game))
@@ -148,8 +143,9 @@ def _thinks_long(name: str) -> bool:
     return is_engine(name) or bot == "search" or searches
 
 
-def _deals(game: str, rules: Rules, per_game: int, hands: int | None, count: int | None) -> int:
+def _deals(game: str, rules: Rules, per_game: int, terms: Terms) -> int:
     """How many deals to mirror. Two at least, because one has no spread."""
+    hands, count = terms.hands, terms.games
     for number in (hands, count):
         if number is not None and number < 1:
             raise Usage(f"{number} is too few to play")

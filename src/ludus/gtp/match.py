@@ -18,17 +18,7 @@ from ludus.core.rules import Bot, RandomBot, States
 from ludus.gtp import pentobi
 from ludus.gtp.client import Client, EnginePlayer, Move
 from ludus.gtp.engine import skip_stuck
-
-MOST_OPENING = 12
-"""Moves after which games of random play are still open."""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """How games against engines are played."""
-
-    opening: int = 2
-    pentobi: str = pentobi.PROGRAM
+from ludus.match import Terms, opening_of
 
 
 @dataclass(frozen=True)
@@ -41,15 +31,13 @@ def is_engine(name: str) -> bool:
     return name.startswith(("pentobi:", "gtp:"))
 
 
-def command_line(name: str, rules: Any, terms: Terms, seed: int = 0) -> list[str]:
+def command_line(name: str, rules: Any, terms: Terms) -> list[str]:
     """How the engine `pentobi:LEVEL` or `gtp:COMMAND` is started, if it can play this game."""
     if rules.spec.game != "blokus":
         raise Usage(f"{name} plays blokus, not {rules.spec.game}")
-    if not 0 <= terms.opening <= MOST_OPENING:
-        raise Usage(f"an opening has 0 to {MOST_OPENING} moves, not {terms.opening}")
     kind, _, rest = name.partition(":")
     if kind == "pentobi":
-        return pentobi.command_line(rest, rules.options.board, seed % 2**31, terms.pentobi)
+        return pentobi.command_line(rest, rules.options.board, terms.seed % 2**31, terms.pentobi)
     try:
         words = shlex.split(rest)
     except ValueError as problem:
@@ -60,16 +48,16 @@ def command_line(name: str, rules: Any, terms: Terms, seed: int = 0) -> list[str
 
 
 def engine_duel(
-    game: str, challenger: str, opponent: str, deals: int, seed: int, terms: Terms, **switches: Any
+    game: str, challenger: str, opponent: str, deals: int, terms: Terms, **switches: Any
 ) -> EngineDuel:
-    rules = games.rules(game, **switches)
-    with Client(command_line(opponent, rules, terms, seed)) as client:
+    rules, seed, opening = games.rules(game, **switches), terms.seed, opening_of(game, terms.opening)
+    with Client(command_line(opponent, rules, terms)) as client:
         table = EngineTable(rules, match.player(challenger, game, rules), EnginePlayer(rules, client))
-        openings = [random_opening(rules, terms.opening, seeds.derive(seed, "deal", n)) for n in range(deals)]
+        openings = [random_opening(rules, opening, seeds.derive(seed, "deal", n)) for n in range(deals)]
         table.bot.choose(openings[0][0].copy(), seeds.rows(seed, 1))  # the first time may compile
         found = [
-            [table.play(seat, *opening, seeds.derive(seed, "game", n, seat)) for seat in range(table.seats)]
-            for n, opening in enumerate(openings)
+            [table.play(seat, *begun, seeds.derive(seed, "game", n, seat)) for seat in range(table.seats)]
+            for n, begun in enumerate(openings)
         ]
     points, won, stats = (np.array([[game[part] for game in deal] for deal in found]) for part in range(3))
     means = dict(zip(rules.spec.stats, map(float, stats.mean((0, 1))), strict=True))
