@@ -473,7 +473,7 @@ def test_matches_of_blokus_begin_with_random_moves_that_are_the_same_whoever_pla
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("train gym:CartPole-v1 --algo alphazero", "native games only"),
+        ("train gym:CartPole-v1 --algo alphazero", "alphazero plays native games"),
         ("train ofc --algo alphazero", "take --algo ppo"),
         ("eval blokus --bots greedy+100 random", "greedy doesn't look ahead"),
         ("eval blokus --bots search+abc random", "'abc' is neither a number"),

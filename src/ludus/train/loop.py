@@ -12,7 +12,7 @@ import torch
 from ludus import algos, games, machine
 from ludus.config import Config
 from ludus.core import seeds
-from ludus.core.errors import Failure, Stopped, Usage
+from ludus.core.errors import Failure, Stopped, Usage, at_least_one
 from ludus.core.spec import Spec
 from ludus.nets.net import flat_size, flatten
 from ludus.store import checkpoint
@@ -43,7 +43,6 @@ Listener = Callable[[str, dict[str, Any]], None]
 def train(config: Config, screen: Screen, listener: Listener = lambda what, details: None) -> Path:
     """Train until the budget is spent, from the newest checkpoint if the run has one; the run's folder."""
     spec = spec_of(config)
-    refuse_nothing_to_learn(config, spec)
     layout = lay_out(config, spec)
     run = Run.open(config)
     run.listeners.append(listener)
@@ -292,48 +291,26 @@ class Training:
 
 
 def spec_of(config: Config) -> Spec:
-    if ":" not in config.game:
-        rules = games.rules(config.game, **config.switches)
-        if config.algo == "alphazero" and (rules.spec.hidden or len(rules.spec.obs_shape) != 3):
-            raise Usage(
-                f"alphazero plays on boards that hide nothing, and {config.game} has none: take --algo ppo"
-            )
-        games.warm_up(config.game, rules, _bots(config))
-        return rules.spec
+    """The game's, once it is clear that the game can be trained as configured."""
     parse_mix(config.opponents, config.game)
-    if config.algo == "alphazero":
-        raise Usage(f"alphazero searches in native games only, and {config.game} is none: take --algo ppo")
-    if config.ppo.teacher not in ("", "random"):
-        raise Usage(f"{config.game} has no bot {config.ppo.teacher!r} to learn from: only native games have")
-    table = games.table(config.game, 1, **config.switches)
-    table.close()
-    return table.spec
+    if ":" in config.game:
+        table = games.table(config.game, 1, **config.switches)
+        table.close()
+        spec, rules = table.spec, None
+    else:
+        rules = games.rules(config.game, **config.switches)
+        spec = rules.spec
+    at_least_one({name: getattr(config, name) for name in ("decisions", "rows", "steps")})
+    algos.find(config.algo).refuse(config, spec)
+    if rules is not None:
+        games.warm_up(config.game, rules, _bots(config))
+    return spec
 
 
 def _bots(config: Config) -> set[str]:
-    """Bots that play along, whose code must be there: `search` stands for that of alphazero itself."""
-    own = config.ppo.teacher
-    if config.algo == "alphazero":
-        own = "search" if "search" in games.bot_names(config.game) else ""
-    return {*parse_mix(config.opponents, config.game), own} - {"self", "past", ""}
-
-
-def refuse_nothing_to_learn(config: Config, spec: Spec) -> None:
-    """A seat's last decision in a block is not known yet, so each row must have more decisions than seats."""
-    chosen = getattr(config, config.algo)
-    least = {"decisions": config.decisions, "rows": config.rows, "steps": config.steps}
-    least[f"{config.algo}.minibatch"] = chosen.minibatch
-    if config.algo == "alphazero":
-        least |= {"net.channels": config.net.channels, "alphazero.replay": chosen.replay}
-        least |= {"alphazero.search.simulations": chosen.search.simulations, "alphazero.quick": chosen.quick}
-        least |= {"alphazero.search.width": chosen.search.width}
-    elif config.net.hidden:
-        least["net.hidden"] = min(config.net.hidden)
-    for name, value in least.items():
-        if value < 1:
-            raise Usage(f"{name} is {value}, but must be at least 1")
-    if config.algo == "ppo" and (config.steps - spec.seats) * config.rows < 2:
-        raise Usage(f"steps is {config.steps}, too few to learn from: take at least {spec.seats + 2}")
+    """Everybody whose code must be there before the first game."""
+    mix = parse_mix(config.opponents, config.game)
+    return {*mix, *algos.find(config.algo).bots(config)} - {"self", "past"}
 
 
 def make_pool(

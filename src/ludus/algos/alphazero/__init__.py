@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ludus.core.block import Column
+from ludus.core.errors import Usage, at_least_one
 from ludus.core.spec import Spec
 from ludus.search import SearchConfig
 
@@ -63,6 +64,27 @@ class Config:
     """Simulations of past selves, if `opponents` has them: few, because each of them is a network to ask."""
 
 
+def bots(config: Any) -> set[str]:
+    """Bots whose code must be there: `search` stands for our own."""
+    return {"search"}
+
+
+def refuse(config: Any, spec: Spec) -> None:
+    if spec.state is None or spec.hidden or len(spec.obs_shape) != 3:
+        raise Usage(
+            f"alphazero plays native games on boards that hide nothing, and {config.game} is none: "
+            "take --algo ppo"
+        )
+    told = config.alphazero
+    at_least_one(
+        {
+            "alphazero.minibatch": told.minibatch, "alphazero.replay": told.replay,
+            "alphazero.quick": told.quick, "alphazero.search.simulations": told.search.simulations,
+            "alphazero.search.width": told.search.width, "net.channels": config.net.channels,
+        }
+    )  # fmt: skip
+
+
 def columns(config: Any, spec: Spec) -> list[Column]:
     """What a block holds of each decision."""
     return record(config.alphazero, spec)
@@ -89,8 +111,9 @@ def record(config: Config, spec: Spec) -> list[Column]:
         Column("score", (spec.seats,), whole),
     ]
     if spec.owned:
-        squares = int(np.prod(spec.obs_shape[1:]))
-        found.append(Column("owner", (-(-spec.seats * squares // 8),), np.dtype(np.uint8)))  # bits, packed
+        found.append(
+            Column("owner", (-(-spec.seats * spec.squares // 8),), np.dtype(np.uint8))
+        )  # bits, packed
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ludus.core.block import Column
+from ludus.core.errors import Usage, at_least_one
 from ludus.core.spec import Spec
 
 
@@ -49,6 +50,20 @@ class Config:
 
 STRETCH = 16
 """Decisions of one seat in a row through which a network's memory is learned."""
+
+
+def bots(config: Any) -> set[str]:
+    """Bots whose code must be there."""
+    return {config.ppo.teacher} - {""}
+
+
+def refuse(config: Any, spec: Spec) -> None:
+    if spec.state is None and not bots(config) <= {"random"}:
+        raise Usage(f"{config.game} has no bot {config.ppo.teacher!r} to learn from: only native games have")
+    at_least_one({"ppo.minibatch": config.ppo.minibatch, "net.hidden": min(config.net.hidden, default=1)})
+    # A seat's last decision in a block is not known yet.
+    if (config.steps - spec.seats) * config.rows < 2:
+        raise Usage(f"steps is {config.steps}, too few to learn from: take at least {spec.seats + 2}")
 
 
 def columns(config: Any, spec: Spec) -> list[Column]:
