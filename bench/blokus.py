@@ -24,11 +24,12 @@ from ludus.nets.net import flat_size, flatten
 from ludus.search import Search, SearchConfig
 from ludus.train.layout import Layout, lay_out
 from ludus.train.loop import make_pool, spec_of
-from ludus.train.pool import Pool
+from ludus.train.pool import Delivery, Pool
 
 ROWS = 256
 GAMES, SIMULATIONS = 64, 400
 GPU_ROWS = 512
+TURNS = 9
 NETWORKS = {"32x3": (32, 3, 40), "64x4": (64, 4, 15), "128x10": (128, 10, 4)}
 """Channels, residual blocks, and simulations that show its speed."""
 
@@ -51,12 +52,13 @@ def positions(rules, count: int = 400) -> tuple[np.ndarray, np.ndarray]:
 def best_rate(work: Callable[[], object], units: int, windows: int = 40) -> float:
     """Units a second in the best window, since other load only slows."""
     work()
-    took = []
-    for _ in range(windows):
-        start = time.perf_counter()
-        work()
-        took.append(time.perf_counter() - start)
-    return units / min(took)
+    return units / min(clock(work) for _ in range(windows))
+
+
+def clock(work: Callable[[], object], now: Callable[[], float] = time.perf_counter) -> float:
+    start = now()
+    work()
+    return now() - start
 
 
 def measure(name: str, board: str) -> None:
@@ -102,37 +104,57 @@ def measure_search() -> None:
 
 
 def measure_network_search(rules, states, name: str, channels: int, blocks: int, simulations: int) -> None:
-    """By turns, since the machine's speed changes from one half minute to the next."""
-    network, alone = network_alone(channels, blocks, states, windows=1)
-    search, searching = Search(rules, len(states), SearchConfig(simulations), network), 0.0
+    """By turns, since the machine's speed changes from one second to the next, and by the thread's own time,
+    since others may want the core; the median of the turns."""
+    network = Alone(channels, blocks, states)
+    search, turns = Search(rules, len(states), SearchConfig(simulations), network.network), []
 
     def run() -> None:
         search.start(states)
         search.run(seeds.rows(0, len(states)))
 
-    for _ in range(4):
-        units = (simulations + 1) * len(states)  # and the root's own evaluation
-        searching = max(searching, best_rate(run, units, windows=1))
-        alone = max(alone, network_alone(channels, blocks, states, windows=1)[1])
-    figure(name, searching / alone, "of the network's own speed")
+    run()
+    for _ in range(TURNS):
+        positions = (simulations + 1) * len(states)  # and the root's own evaluation
+        took = clock(run, time.thread_time)
+        turns.append((positions / took, network.speed(took, time.thread_time)))
+    searching, alone = np.median(turns, 0)
+    figure(name, float(np.median([ours / its for ours, its in turns])), "of the network's own speed")
     print(f"    {searching:,.0f} simulations/s; the network alone {alone:,.0f} positions/s")
 
 
-def network_alone(
-    channels: int, blocks: int, states, calls: int = 6, windows: int = 3
-) -> tuple[CpuNetwork, float]:
-    """A network, and how many positions it sees in a second on one core."""
-    torch.set_num_threads(1)
-    rules = games.rules("blokus")
-    network = CpuNetwork(rules, NetConfig(channels=channels, blocks=blocks))
-    obs = np.zeros((len(states), *rules.spec.obs_shape), np.uint8)
-    rules.observe(states, obs)
-    work = lambda: [network.look(obs) for _ in range(calls)]  # noqa: E731
-    return network, best_rate(work, calls * len(states), windows)
+class Alone:
+    """A network on one core with nothing else to do."""
+
+    def __init__(self, channels: int, blocks: int, states) -> None:
+        torch.set_num_threads(1)
+        rules = games.rules("blokus")
+        self.network = CpuNetwork(rules, NetConfig(channels=channels, blocks=blocks))
+        self.obs = np.zeros((len(states), *rules.spec.obs_shape), np.uint8)
+        rules.observe(states, self.obs)
+        self.network.look(self.obs)
+
+    def speed(self, seconds: float, now: Callable[[], float] = time.perf_counter) -> float:
+        """Positions a second."""
+        start, calls = now(), 0
+        while now() - start < seconds:
+            self.network.look(self.obs)
+            calls += 1
+        return calls * len(self.obs) / (now() - start)
 
 
-def alone_beside_others(states) -> float:
-    return network_alone(*NETWORKS["64x4"][:2], states)[1]
+alone: Alone | None = None
+"""That of this process, if it is one of those beside self-play."""
+
+
+def start_alone(states) -> None:
+    global alone
+    alone = Alone(*NETWORKS["64x4"][:2], states)
+
+
+def alone_speed(seconds: float) -> float:
+    assert alone is not None
+    return alone.speed(seconds)
 
 
 def make_training(changes: dict[str, Any]) -> tuple[Layout, Pool]:
@@ -146,17 +168,19 @@ def make_training(changes: dict[str, Any]) -> tuple[Layout, Pool]:
     return layout, make_pool(config, net, layout, vector)
 
 
-def played(pool: Pool, seconds: float) -> tuple[float, float, dict[str, float]]:
-    """Positions evaluated and the clock time they took, and where that went in all workers or groups."""
-    pool.release(pool.receive())  # the first blocks pay for starting
+def played(pool: Pool, held: list[Delivery], seconds: float) -> tuple[float, float, dict[str, float]]:
+    """Positions evaluated and the clock time they took, and where that went in all workers or groups.
+
+    held: what was received and is not yet released, before and after
+    """
     start, count, spent = time.perf_counter(), 0.0, dict[str, float]()
     while time.perf_counter() - start < seconds:
-        deliveries = pool.receive()
-        for delivery in deliveries:
+        pool.release(held)
+        held[:] = pool.receive()
+        for delivery in held:
             count += delivery.report.shares.get("search/fill", (0,))[0]  # none if enough games had ended
             for name, value in delivery.report.seconds.items():
                 spent[name] = spent.get(name, 0.0) + value
-        pool.release(deliveries)
     return count, time.perf_counter() - start, spent
 
 
@@ -165,18 +189,27 @@ def told(spent: dict[str, float]) -> str:
     return ", ".join(f"{name} {100 * value / total:.0f} %" for name, value in spent.items())
 
 
-def measure_selfplay(seconds: float = 60.0) -> None:
-    """Self-play on all cores, beside the network alone on all cores."""
-    cores = machine.usable_cores()
+def measure_selfplay(turns: int = 6, seconds: float = 12.0) -> None:
+    """Self-play on all cores, and the network alone on all cores, by turns."""
+    cores, rates, where = machine.usable_cores(), [], dict[str, float]()
     states = next(iter(Play(games.rules("blokus"), rows=GAMES).decisions(12)))[0]
-    with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
-        alone = sum(pool.map(alone_beside_others, [states] * cores))
-    players = make_training({"device": "cpu", "workers": str(cores), "rows": GAMES, "steps": 2})[1]
-    count, _, spent = played(players, seconds)
+    # In lock-step, so that all workers wait between turns.
+    changes = {"device": "cpu", "workers": str(cores), "rows": GAMES, "steps": 4, "sync": True}
+    players = make_training(changes)[1]
+    held = players.receive()  # the first blocks pay for starting
+    context = get_context("spawn")
+    with ProcessPoolExecutor(cores, mp_context=context, initializer=start_alone, initargs=(states,)) as pool:
+        for _ in range(turns):
+            its = sum(pool.map(alone_speed, [seconds] * cores))
+            count, elapsed, spent = played(players, held, seconds)
+            spent["waiting"] = cores * elapsed - sum(spent.values()) + spent["waiting"]  # not for our turns
+            where = {name: where.get(name, 0.0) + value for name, value in spent.items()}
+            rates.append((count / elapsed, its))
     players.close()
-    speed = cores * count / (sum(spent.values()) - spent["waiting"])
-    figure("blokus.selfplay", speed / alone, "of the networks' own speed")
-    print(f"    {speed:,.0f} positions/s; {cores} networks alone {alone:,.0f}; {told(spent)}")
+    share = float(np.median([ours / its for ours, its in rates]))
+    figure("blokus.selfplay", share, "of the networks' own speed")
+    ours, its = np.median(rates, 0)
+    print(f"    {ours:,.0f} positions/s; {cores} networks alone {its:,.0f}; {told(where)}")
 
 
 def measure_gpu(name: str, channels: int, blocks: int, seconds: float = 20.0) -> None:
@@ -187,9 +220,10 @@ def measure_gpu(name: str, channels: int, blocks: int, seconds: float = 20.0) ->
             "net": {"channels": channels, "blocks": blocks}, "alphazero": {"full_share": 1.0},
         }
     )  # fmt: skip
+    held = pool.receive()
     look = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "250"]
     with subprocess.Popen(look, stdout=subprocess.PIPE, text=True) as watching:
-        count, elapsed, spent = played(pool, seconds)
+        count, elapsed, spent = played(pool, held, seconds)
         watching.terminate()
         busy = [float(line) for line in (watching.stdout or ())]
     pool.close()

@@ -14,6 +14,7 @@ from ludus.core.spec import Spec
 from ludus.search import Search, SearchConfig, halving
 from ludus.search.bot import SearchBot
 from ludus.search.evaluators import Network, win_share
+from ludus.search.tree import softmax
 
 TICTACTOE, CONNECT4, BLOKUS = (games.rules(name) for name in ("tictactoe", "connect4", "blokus"))
 
@@ -233,6 +234,14 @@ def test_only_the_likeliest_actions_are_kept():
     assert (result.counts == 3).all()
 
 
+@pytest.mark.parametrize("scale", [0.1, 3.0, 60.0, 1000.0])
+def test_priors_are_the_softmax_of_the_logits(scale):
+    logits = (scale * np.random.default_rng(0).normal(size=300)).astype(np.float32)
+    exact = np.exp(logits.astype(np.float64) - logits.max())
+    softmax(logits)
+    assert np.allclose(logits, exact / exact.sum(), rtol=1e-4, atol=1e-25)
+
+
 # ---- trees
 
 
@@ -241,11 +250,12 @@ def check_tree(search, g):
     tree = search.tree
     assert tree.parent[g, 0] == -1
     for node in range(tree.used[g]):
-        children = tree.child[g, node, : tree.edges[g, node]]
-        below_it = tree.visits[g, children[children >= 0]].sum()
+        edges = tree.edges[g, node]
+        children, tried = tree.child[g, node, :edges], tree.tries[g, node, :edges] > 0
+        below_it = tree.visits[g, children[tried]].sum()
         over = search.rules.over(search.states[g, node : node + 1])[0]
         assert tree.visits[g, node] == 1 + below_it or (over and below_it == 0)
-        for k in np.flatnonzero(children >= 0):
+        for k in np.flatnonzero(tried):
             assert tree.parent[g, children[k]] == node and tree.edge[g, children[k]] == k
             assert tree.tries[g, node, k] == tree.visits[g, children[k]]
             own = tree.total[g, children[k], tree.seat[g, node]] / tree.visits[g, children[k]]

@@ -92,6 +92,16 @@ def where(mask: np.ndarray) -> Any:
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
+def as_bytes(states: States) -> np.ndarray:
+    """NumPy copies records field by field, but bytes at once."""
+    return states.view(f"V{states.itemsize}")
+
+
+def picked(states: States, which: Any) -> States:
+    """states[which]"""
+    return as_bytes(states)[which].view(states.dtype)
+
+
 def list_legal(rules: Rules, states: States, actions: np.ndarray, counts: np.ndarray) -> None:
     """Legal actions as numbers, in order, as many as there is room for. actions: int32 [N, room]"""
     listed: Any = getattr(rules, "list_legal", None)  # of games that have more actions than moves
@@ -195,7 +205,7 @@ class Search:
         weights = self.config.exploration, self.config.first_play
         descend(self.tree, root, rows, step, *weights, parent, edge, action)
         new = where(edge >= 0)
-        states, luck = self.states[rows[new], parent[new]], streams[new]
+        states, luck = picked(self.states, (rows[new], parent[new])), streams[new]
         self.rules.play(states, action[new], luck)
         self._grow(rows[new], parent[new], edge[new], states, luck)
         streams[new] = luck
@@ -219,8 +229,9 @@ class Search:
             at, k, some, luck = parent[going], edge[going], states[going], streams[going]
             rules.play(some, tree.action[rows[going], at, k], luck)
             states[going], streams[going] = some, luck
-            child = tree.child[rows[going], at, k]
-            going, child = going[child >= 0], child[child >= 0]
+            tried = tree.tries[rows[going], at, k] > 0
+            child = tree.child[rows[going], at, k][tried]
+            going = going[tried]
             parent[going], edge[going] = child, -1
             going = going[~rules.over(states[going])]
         self._grow(rows, parent, edge, states, streams)
@@ -232,7 +243,7 @@ class Search:
         over = self.rules.over(states)
         for ended in (True, False):
             which = where(over == ended)
-            some, luck, at = states[which], rng[which], rows[which]
+            some, luck, at = picked(states, which), rng[which], rows[which]
             n = len(some)
             if n == 0:
                 continue
@@ -248,7 +259,7 @@ class Search:
             seat = self.rules.seat(some)
             grow(self.tree, at, parent[which], edge[which], seat, actions, counts, logits, values)
             if not self.rules.spec.hidden:
-                self.states[at, self.tree.used[at] - 1] = some
+                as_bytes(self.states)[at, self.tree.used[at] - 1] = as_bytes(some)
 
     def _result(self, rows: np.ndarray, root: Root) -> Result:
         n, counts = self.count, np.zeros(self.count, np.int32)

@@ -16,6 +16,8 @@ VISIT_SCALE = 50.0
 TINY = 1e-30
 LEAST, ZERO, ONE, TWO = np.float32(-1e30), np.float32(0), np.float32(1), np.float32(2)
 """Plain numbers would turn what they meet into float64, of which a vector holds half as many."""
+HALF, SIXTH, C4, C5, C6 = (np.float32(1 / n) for n in (2, 6, 24, 120, 720))
+LOG2_E, LN_2, LEAST_EXPONENT = np.float32(np.log2(np.e)), np.float32(np.log(2)), np.float32(-100)
 ANY = np.zeros(0, bool)
 """Instead of a mask: every edge can be taken."""
 
@@ -33,7 +35,7 @@ class Tree(NamedTuple):
     edges: np.ndarray  # int32 [G, M]: none where the game is over
     action: np.ndarray  # int32 [G, M, W]
     prior: np.ndarray  # float32 [G, M, W]
-    child: np.ndarray  # int32 [G, M, W]: -1 until it was tried
+    child: np.ndarray  # int32 [G, M, W]: the node behind an edge that was tried
     tries: np.ndarray  # float32 [G, M, W]: the child's visits, and its mean value for the seat that moves
     mean: np.ndarray  # here, side by side, because choosing reads them all
 
@@ -140,7 +142,7 @@ def descend(tree, root, rows, step, exploration, first_play, parent, edge, actio
     for i in range(len(rows)):
         g, node = rows[i], 0
         k = root_edge(tree, g, root, step, exploration, first_play)
-        while k >= 0 and tree.child[g, node, k] >= 0:
+        while k >= 0 and tree.tries[g, node, k] > 0:
             node = tree.child[g, node, k]
             k = puct_edge(tree, g, node, tree.prior[g, node], exploration, first_play, ANY)
         parent[i], edge[i] = node, k
@@ -173,7 +175,7 @@ def add_missing(tree, g, node, legal):
         k = tree.edges[g, node]
         if missing[action] and k < tree.action.shape[2]:
             tree.action[g, node, k], tree.prior[g, node, k] = action, ONE / count
-            tree.child[g, node, k], tree.tries[g, node, k] = -1, 0
+            tree.tries[g, node, k] = 0
             tree.edges[g, node] += 1
 
 
@@ -201,24 +203,43 @@ def grow(tree, rows, parent, edge, seat, actions, counts, logits, values):
 @njit
 def add_edges(tree, g, node, actions, logits, count):
     """Edges for the likeliest of the legal actions, with the softmax of their logits as priors."""
-    width, top = tree.action.shape[2], LEAST
-    for k in range(count):
-        top = max(top, logits[k])
+    action, prior, tries = tree.action[g, node], tree.prior[g, node], tree.tries[g, node]
+    width, kept = len(action), 0
     bar, equals = find_bar(logits, count, width)
-    kept, total = 0, ZERO
     for k in range(count):
-        if logits[k] <= bar:
-            if equals == 0:
-                continue
-            equals -= 1
-        prior = np.exp(logits[k] - top)
-        tree.action[g, node, kept], tree.prior[g, node, kept] = actions[k], prior
-        tree.child[g, node, kept], tree.tries[g, node, kept] = -1, 0
-        total += prior
-        kept += 1
+        if kept == width:
+            break
+        action[kept], prior[kept] = actions[k], logits[k]
+        above = logits[k] > bar
+        taken = above or equals > 0
+        equals -= taken and not above
+        kept += taken
+    softmax(prior[:kept])
     for k in range(kept):
-        tree.prior[g, node, k] /= total
+        tries[k] = 0
     tree.edges[g, node] = kept
+
+
+@njit(fastmath=True)
+def softmax(logits):
+    """In place. By loops that run on vectors, unlike calls of `exp`, which took longer than all else here."""
+    top, total, powers = LEAST, ZERO, np.empty(len(logits), np.int32)
+    for k in range(len(logits)):
+        top = max(top, logits[k])
+    for k in range(len(logits)):
+        exponent = max((logits[k] - top) * LOG2_E, LEAST_EXPONENT)
+        whole = np.floor(exponent + HALF)
+        rest = (exponent - whole) * LN_2  # in [-0.35, 0.35]: a few terms of its series are enough
+        logits[k] = ONE + rest * (
+            ONE + rest * (HALF + rest * (SIXTH + rest * (C4 + rest * (C5 + rest * C6))))
+        )
+        powers[k] = (np.int32(whole) + np.int32(127)) << np.int32(23)  # 2 ** whole, as a float's bits
+    scale = powers.view(np.float32)
+    for k in range(len(logits)):
+        logits[k] *= scale[k]
+        total += logits[k]
+    for k in range(len(logits)):
+        logits[k] /= total
 
 
 @njit(fastmath=True)
@@ -289,8 +310,8 @@ def keep_subtree(tree, g, top, old):
         for k in range(tree.edges[g, node]):
             tree.action[g, node, k], tree.prior[g, node, k] = tree.action[g, was, k], tree.prior[g, was, k]
             tree.tries[g, node, k], tree.mean[g, node, k] = tree.tries[g, was, k], tree.mean[g, was, k]
-            child = tree.child[g, was, k]
-            tree.child[g, node, k] = new[child] if child >= 0 else -1
+            if tree.tries[g, was, k] > 0:
+                tree.child[g, node, k] = new[tree.child[g, was, k]]
     tree.parent[g, 0], tree.used[g] = -1, kept
     return kept
 
@@ -302,7 +323,7 @@ def child_of(tree, actions, out):
         out[g] = -1
         if tree.used[g]:
             for k in range(tree.edges[g, 0]):
-                if tree.action[g, 0, k] == actions[g]:
+                if tree.action[g, 0, k] == actions[g] and tree.tries[g, 0, k] > 0:
                     out[g] = tree.child[g, 0, k]
 
 
@@ -315,8 +336,8 @@ def read_roots(tree, root, rows, best, value, visits, policy):
         best[g] = tree.action[g, 0, chosen]
         weight = ZERO
         for k in range(tree.edges[g, 0]):
-            child = tree.child[g, 0, k]
-            if child >= 0:
+            if tree.tries[g, 0, k] > 0:
+                child = tree.child[g, 0, k]
                 visits[g, k] = tree.visits[g, child]
                 weight += policy[g, k]
                 for s in range(value.shape[1]):

@@ -81,6 +81,8 @@ class SelfPlay:
         self.utility = utility(self.config)
         self.search = Search(self.rules, plan.rows, self.config.search, self._evaluate, self.utility)
         self.rng = seeds.generator(plan.seed, "worker", index, "policy")
+        # The same for all workers: one that thinks longer than another makes that one wait for it.
+        self.caps = seeds.generator(plan.seed, "caps")
         self.streams = seeds.rows(plan.seed, plan.rows, "worker", index, "search")
         self.record = np.dtype(
             [(name, dtype, shape) for name, shape, dtype in record(self.config, self.spec)]
@@ -101,7 +103,7 @@ class SelfPlay:
         searching = 0.0
         while len(self.done) < block.decisions:
             start = time.perf_counter()
-            full = self.rng.random() < self.config.full_share
+            full = self.caps.random() < self.config.full_share
             simulations = self.config.search.simulations if full else self.config.quick
             found = self._think(simulations, full)
             searching += time.perf_counter() - start
@@ -198,6 +200,7 @@ class SelfPlay:
             "table": self.table.snapshot(),
             "seating": self.seating.snapshot(),
             "rng": seeds.frozen(self.rng),
+            "caps": seeds.frozen(self.caps),
             "streams": self.streams.copy(),
             "open": self.open.view(np.uint8).copy(),
             "length": self.length.copy(),
@@ -212,6 +215,7 @@ class SelfPlay:
         self.turn = self.table.restore(snapshot["table"])
         self.seating.restore(snapshot["seating"])
         seeds.thaw(self.rng, snapshot["rng"])
+        seeds.thaw(self.caps, snapshot["caps"])
         self.streams[...] = snapshot["streams"]
         self.open = snapshot["open"].view(self.record).copy()
         self.length[...], self.moves[...] = snapshot["length"], snapshot["moves"]
