@@ -1,6 +1,7 @@
 """How fast Blokus, its search and self-play are, each as `figure NAME VALUE UNIT`. With a GPU, there too."""
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -28,7 +29,8 @@ from ludus.train.pool import Delivery, Pool
 
 ROWS = 256
 GAMES, SIMULATIONS = 64, 400
-GPU_ROWS = 512
+GPU_ROWS = {"64x4": 1024, "128x10": 512}
+"""Small networks need large batches to keep a GPU busy."""
 TURNS = 9
 NETWORKS = {"32x3": (32, 3, 40), "64x4": (64, 4, 15), "128x10": (128, 10, 4)}
 """Channels, residual blocks, and simulations that show its speed."""
@@ -212,34 +214,46 @@ def measure_selfplay(turns: int = 6, seconds: float = 12.0) -> None:
     print(f"    {ours:,.0f} positions/s; {cores} networks alone {its:,.0f}; {told(where)}")
 
 
-def measure_gpu(name: str, channels: int, blocks: int, seconds: float = 20.0) -> None:
+def measure_gpu(name: str, seconds: float = 20.0) -> None:
     """Searches in threads beside a network on the GPU."""
+    channels, blocks, _ = NETWORKS[name]
     layout, pool = make_training(
         {
-            "inference": "central", "rows": GPU_ROWS, "steps": 1,
+            "inference": "central", "rows": GPU_ROWS[name], "steps": 1,
             "net": {"channels": channels, "blocks": blocks}, "alphazero": {"full_share": 1.0},
         }
     )  # fmt: skip
-    held = pool.receive()
+    held = pool.receive()  # the first games are over; all go on in step, so blocks come in bursts
     look = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "250"]
     with subprocess.Popen(look, stdout=subprocess.PIPE, text=True) as watching:
-        count, elapsed, spent = played(pool, held, seconds)
+        before = pool.beats()
+        _, elapsed, spent = played(pool, held, seconds)
+        speed = (pool.beats() - before) / elapsed
         watching.terminate()
         busy = [float(line) for line in (watching.stdout or ())]
     pool.close()
-    figure(f"blokus.search.gpu.{name}", count / elapsed, "simulations/s")
+    figure(f"blokus.search.gpu.{name}", speed, "simulations/s")
     figure(f"blokus.search.gpu.{name}.busy", float(np.mean(busy)), "% of the GPU's time")
-    print(f"    {layout.workers} groups of {GPU_ROWS} games; of their time: {told(spent)}")
+    print(f"    {layout.workers} groups of {GPU_ROWS[name]} games; of their time: {told(spent)}")
+
+
+def measure_gpus() -> None:
+    for name in GPU_ROWS:
+        measure_gpu(name)
+
+
+def measure_rules() -> None:
+    measure("blokus", "duo")
+    measure("blokus.classic", "classic")
+
+
+PARTS = {"rules": measure_rules, "search": measure_search, "selfplay": measure_selfplay, "gpu": measure_gpus}
 
 
 def main() -> None:
-    measure("blokus", "duo")
-    measure("blokus.classic", "classic")
-    measure_search()
-    measure_selfplay()
-    if torch.cuda.is_available():
-        for name in ("64x4", "128x10"):
-            measure_gpu(name, *NETWORKS[name][:2])
+    """All parts, or those that are named."""
+    for name in sys.argv[1:] or [name for name in PARTS if name != "gpu" or torch.cuda.is_available()]:
+        PARTS[name]()
 
 
 if __name__ == "__main__":

@@ -83,10 +83,19 @@ def blokus_block():
 
 
 def games_of(rules, block):
-    """Slices of a block that are whole games or the end of one: a game starts with an empty board."""
+    """Slices of a block that are games or the end of one: their moves follow each other."""
     moves = states_of(rules, block)["moves"].astype(int)
-    starts = [*np.flatnonzero(moves == 0), len(moves)]
+    starts = [0, *np.flatnonzero(np.diff(moves) != 1) + 1, len(moves)]
     return [slice(*pair) for pair in zip(starts, starts[1:], strict=False)]
+
+
+def test_games_are_not_all_at_the_same_point():
+    plan = Plan("connect4", {}, NET, 200, 1, "self", seed=3, workers=1, alphazero=CONFIG)
+    worker = SelfPlay(plan, 0, None, policy=flat)
+    begun = worker.table.states["moves"]
+    assert not CONNECT4.over(worker.table.states).any() and begun.max() > 20
+    for point in (1, 5, 10):
+        assert 0.02 < (begun < point).mean() < 0.9
 
 
 def test_every_decision_of_a_game_knows_how_it_ended(connect4_block):
@@ -116,7 +125,7 @@ def test_whoever_made_the_last_move_and_won_is_taught_a_good_value_and_the_loser
     checked = 0
     for some in games_of(CONNECT4, connect4_block)[:-1]:
         at = np.arange(some.start, some.stop)[-2:]
-        if score[at[1]].any():
+        if len(at) == 2 and score[at[1]].any():
             winner = CONNECT4.seat(states[at[1:]])[0]
             assert score[at[1], winner] == 1
             lesson = replay.lesson(at, np.zeros(2, int), found=0.0, scale=20.0)

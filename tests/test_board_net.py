@@ -48,12 +48,12 @@ def test_all_evaluators_give_the_same_numbers(rules):
     net = make_net(rules)
     vector = np.zeros(flat_size(net), np.float32)
     flatten(net, vector)
-    here, there = CpuNetwork(rules, CONFIG), DeviceNetwork(rules, BoardNet(rules.spec, CONFIG).eval(), 16)
+    here, there = CpuNetwork(rules, CONFIG), DeviceNetwork(rules, BoardNet(rules.spec, CONFIG).eval(), 6)
     here.load(vector)
     there.load(vector)
     named = CpuNetwork(rules, CONFIG)
     named.load_named({name: tensor.numpy() for name, tensor in net.state_dict().items()})
-    for count in (1, 10, 16, 3):  # fewer than there is room for, after more
+    for count in (1, 10, 16, 3, 6):  # fewer than it sees at a time, and more
         states = positions(rules, 16)[:count]
         logits, values = asked(here, rules, states)
         assert np.ptp(np.concatenate(logits)) > 0.1

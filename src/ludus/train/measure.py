@@ -37,14 +37,14 @@ def measured_layout(
 
 def _search_speed(pool: Any, rows: int) -> float:
     """Leaves valued in a second. Blocks of whole games would take too long to wait for."""
-    _play(pool, PATIENCE_S, until=pool.workers)
+    _play(pool, PATIENCE_S, until=rows * pool.workers)
     before, start = pool.beats(), time.perf_counter()
     _play(pool, 2 * SECONDS)
-    return rows * (pool.beats() - before) / (time.perf_counter() - start)
+    return (pool.beats() - before) / (time.perf_counter() - start)
 
 
 def _play(pool: Any, seconds: float, until: float = float("inf")) -> None:
-    """Have workers play for a time, or until they made so many steps."""
+    """Have workers play for a time, or until they valued so many leaves."""
     start = time.perf_counter()
 
     def enough() -> bool:

@@ -197,7 +197,7 @@ class ProcessPool:
         self._weights.write(vector, version, taught)
 
     def beats(self) -> int:
-        """Steps that all workers made so far."""
+        """Steps that all workers made so far; of those that search, leaves that they valued."""
         return int(self._beats.array(np.int64, (-1,)).sum())
 
     def health(self) -> dict[str, Any]:

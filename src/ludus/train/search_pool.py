@@ -23,6 +23,8 @@ from ludus.train.pool import LOOK_S, Delivery, never
 from ludus.train.selfplay import Cancelled, SelfPlay
 from ludus.train.worker import Plan
 
+PAST_ROWS = 64
+"""Past selves are asked for few games, but a GPU computes whole batches."""
 SWITCH_S = 0.001
 """The learner's thread must not wait longer than this for those of the groups to give way."""
 
@@ -53,7 +55,7 @@ class SearchPool:
             """Past selves' networks are shared by all groups, which seldom meet them."""
             slot = next(slots)
             if slot not in self._past_networks:
-                self._past_networks[slot] = DeviceNetwork(rules, playing_copy(self._learned), plan.rows)
+                self._past_networks[slot] = DeviceNetwork(rules, playing_copy(self._learned), PAST_ROWS)
             return self._past_networks[slot]
 
         policy = DeviceNetwork(rules, self._playing, plan.rows)
@@ -113,7 +115,7 @@ class SearchPool:
         self._version = version
 
     def beats(self) -> int:
-        """Evaluations of all groups so far."""
+        """Leaves that all groups valued so far."""
         return int(sum(worker.beat[0] for worker in self._workers))
 
     def health(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ludus import games
 from ludus.algos.alphazero import record, utility
 from ludus.core import seeds
 from ludus.core.block import Block
-from ludus.core.rules import Rules, States
+from ludus.core.rules import RandomBot, Rules, States
 from ludus.core.table import Finished, RulesTable, Table, Turn
 from ludus.nets import NetConfig
 from ludus.search import Result, Search
@@ -89,12 +89,30 @@ class SelfPlay:
         )
         self.open = np.zeros((plan.rows, LONGEST), self.record)  # decisions of the games being played
         self.length = np.zeros(plan.rows, np.int64)
-        self.moves = np.zeros(plan.rows, np.int64)
         self.done = np.zeros(0, self.record)  # those of finished games, which wait for a block
         self.idle_since = time.perf_counter()
         make_past = make_past or partial(cpu_network, plan.net)
         self.seating = Seating(plan, self.table, index, past, partial(SearchingPast, make_policy=make_past))
-        self.turn = self.seating.start(self.table.reset(seeds.derive(plan.seed, "worker", index, "table")))
+        self.turn = self.seating.start(self._spread(seeds.derive(plan.seed, "worker", index, "table")))
+
+    def _spread(self, seed: int) -> Turn:
+        """Start games, and play each of them at random up to another point: those that begin together end
+        together, and a learner would have far too much to do and then nothing."""
+        turn, bot = self.table.reset(seed), RandomBot(self.rules)
+        streams, states = seeds.rows(seed, self.plan.rows, "spread"), self.table.states.copy()
+        length = np.zeros(self.plan.rows, np.int64)
+        while not (over := self.rules.over(states)).all():
+            length += ~over
+            some, luck = states[~over], streams[~over]
+            self.rules.play(some, bot.choose(some, luck), luck)
+            states[~over], streams[~over] = some, luck
+        self.moves = (length * self.rng.random(self.plan.rows)).astype(np.int64)
+        for move in range(self.moves.max()):
+            rows = np.flatnonzero(self.moves > move)
+            luck = streams[rows]
+            turn = self.table.step(bot.choose(self.table.states[rows], luck), rows)
+            streams[rows] = luck
+        return turn
 
     def fill(self, block: Block) -> Report:
         report = Report(stats=np.zeros(len(self.spec.stats)), begun=time.time())
@@ -129,14 +147,14 @@ class SelfPlay:
         return self.search.run(self.streams, simulations, None if full else 0.0)
 
     def _evaluate(self, states: States, *rest: np.ndarray) -> None:
-        """Every evaluation is a sign of life."""
+        """Every leaf is a sign of life."""
         if self.cancelled():
             raise Cancelled
         start = time.perf_counter()
         self.policy(states, *rest)
         self._inference += time.perf_counter() - start
         self._evaluated += len(states)
-        self.beat += 1
+        self.beat += len(states)
 
     def _chosen(self, found: Result) -> np.ndarray:
         actions = found.best.copy()

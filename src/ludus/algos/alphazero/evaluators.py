@@ -57,7 +57,7 @@ def update(playing: BoardNet, learned: BoardNet) -> None:
 
 
 class DeviceNetwork:
-    """A network on a device for up to `rows` leaves at a time: only the logits of legal actions come back."""
+    """A network on a device that sees `rows` leaves at a time; only logits of legal actions come back."""
 
     def __init__(self, rules: Rules, net: BoardNet, rows: int) -> None:
         spec = rules.spec
@@ -83,7 +83,9 @@ class DeviceNetwork:
         values: np.ndarray,
     ) -> None:  # fmt: skip
         with self._lock:
-            self._evaluate(states, actions, counts, logits, values)
+            for start in range(0, len(states), self.rows):
+                part = slice(start, start + self.rows)
+                self._evaluate(states[part], actions[part], counts[part], logits[part], values[part])
 
     @torch.no_grad()
     def _evaluate(
