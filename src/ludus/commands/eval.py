@@ -165,6 +165,8 @@ def _table(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int
     table = Table(
         "bot", others, f"points/{unit}\n(95 %)", *heads, box=None, pad_edge=False, collapse_padding=True
     )
+    for column in table.columns[:2]:
+        column.overflow = "fold"  # a name that is cut names nobody
     for column in table.columns[2:]:
         column.justify, column.no_wrap = "right", True
     for duel, cells in zip(duels, found, strict=True):

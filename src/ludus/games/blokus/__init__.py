@@ -22,7 +22,7 @@ OPENING = 2
 PRESETS: dict[str, dict] = {
     "default": {
         "algo": "alphazero",
-        "decisions": 750_000,  # three hours on two cores
+        "decisions": 500_000,  # three hours on two cores
         "rows": 64,
         "steps": 16,
         "opponents": "self:0.95,past:0.03,greedy:0.02",
@@ -54,6 +54,7 @@ PRESETS: dict[str, dict] = {
         "seconds": 1_500.0,
         "rows": 512,
         "steps": 4,
+        "opponents": "self:0.97,past:0.02,greedy:0.01",
         "net": {"channels": 96, "blocks": 6},
         "checkpoints": {"every_s": 150.0, "milestone": 500_000},
         "alphazero": {
