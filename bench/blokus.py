@@ -31,8 +31,8 @@ ROWS = 256
 GAMES, SIMULATIONS = 64, 400
 GPU_ROWS = {"64x4": 1024, "128x10": 512}
 """Small networks need large batches to keep a GPU busy."""
-TURNS = 9
-NETWORKS = {"32x3": (32, 3, 40), "64x4": (64, 4, 15), "128x10": (128, 10, 4)}
+TURNS = 21
+NETWORKS = {"32x3": (32, 3, 40), "64x4": (64, 4, 15), "128x10": (128, 10, 2)}
 """Channels, residual blocks, and simulations that show its speed."""
 
 
@@ -100,7 +100,7 @@ def measure_search() -> None:
             search.run(seeds.rows(0, len(states)))
 
     simulations = SIMULATIONS * sum(len(states) for states in parts)
-    figure("blokus.search", best_rate(run, simulations, windows=5), "simulations/s")
+    figure("blokus.search", best_rate(run, simulations, windows=15), "simulations/s")
     for name, (channels, blocks, count) in NETWORKS.items():
         measure_network_search(rules, parts[2], f"blokus.search.net.{name}", channels, blocks, count)
 
@@ -191,12 +191,12 @@ def told(spent: dict[str, float]) -> str:
     return ", ".join(f"{name} {100 * value / total:.0f} %" for name, value in spent.items())
 
 
-def measure_selfplay(turns: int = 6, seconds: float = 12.0) -> None:
+def measure_selfplay(turns: int = 5, seconds: float = 15.0) -> None:
     """Self-play on all cores, and the network alone on all cores, by turns."""
     cores, rates, where = machine.usable_cores(), [], dict[str, float]()
     states = next(iter(Play(games.rules("blokus"), rows=GAMES).decisions(12)))[0]
     # In lock-step, so that all workers wait between turns.
-    changes = {"device": "cpu", "workers": str(cores), "rows": GAMES, "steps": 4, "sync": True}
+    changes = {"device": "cpu", "workers": str(cores), "sync": True}
     players = make_training(changes)[1]
     held = players.receive()  # the first blocks pay for starting
     context = get_context("spawn")

@@ -241,7 +241,7 @@ class Search:
     ) -> None:
         """Value these leaves, add them and take their values up. All [N]"""
         over = self.rules.over(states)
-        for ended in (True, False):
+        for ended in (True, False) if over.any() else (False,):
             which = where(over == ended)
             some, luck, at = picked(states, which), rng[which], rows[which]
             n = len(some)
