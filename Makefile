@@ -29,7 +29,7 @@ bench-train: $(READY) .venv-rivals  ## the speed and success of training, beside
 bench-runs: $(READY)  ## what it costs that runs can be trusted; thirteen minutes
 	$(BIN)/python bench/runs.py
 
-bench-blokus: $(READY)  ## Blokus, search and self-play; nine minutes
+bench-blokus: $(READY)  ## Blokus, search and self-play; eight minutes
 	$(BIN)/python bench/blokus.py
 
 bench-gpu: $(READY)  ## training on a GPU

@@ -98,6 +98,20 @@ def test_games_are_not_all_at_the_same_point():
         assert 0.02 < (begun < point).mean() < 0.9
 
 
+def simulations_by_move(index, monkeypatch):
+    plan = Plan("connect4", {}, NET, 8, 32, "self", seed=3, workers=2, alphazero=CONFIG)
+    worker, told = SelfPlay(plan, index, None, policy=flat), []
+    think = worker._think
+    monkeypatch.setattr(worker, "_think", lambda count, full: (told.append(count), think(count, full))[1])
+    worker.fill(Block(record(CONFIG, CONNECT4.spec), 32, 8))
+    return told[:12]
+
+
+def test_no_worker_waits_for_one_that_thinks_longer(monkeypatch):
+    first, second = (simulations_by_move(index, monkeypatch) for index in (0, 1))
+    assert first == second and set(first) == {4, 2}
+
+
 def test_every_decision_of_a_game_knows_how_it_ended(connect4_block):
     """Played again from the states: the same scores, and a value that whoever won likes."""
     states = states_of(CONNECT4, connect4_block)
