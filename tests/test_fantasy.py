@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from ludus import games
 from ludus.core.jit import njit
 from ludus.games.ofc.cards import (
     CARDS,
@@ -24,6 +25,7 @@ from ludus.games.ofc.cards import (
     parse_cards,
 )
 from ludus.games.ofc.fantasy import solve
+from ludus.games.ofc.hand import set_fantasy
 from ludus.games.ofc.scoring import (
     BOARD,
     BOTTOM,
@@ -267,6 +269,23 @@ def test_staying_is_worth_giving_up_royalties_up_to_its_value():
     assert value == 20 and category(values[BOTTOM]) == FULL_HOUSE
     value, _, values = set_board(cards, 10.5)
     assert value == 20.5 and category(values[BOTTOM]) == QUADS
+
+
+@pytest.mark.parametrize(
+    ("hand", "switches", "stays_"),
+    [(0, {}, True), (1, {}, False), (1, {"fantasyland_hands": "valued"}, True)],
+)
+def test_the_last_hand_of_a_session_does_not_pay_for_staying(hand, switches, stays_):
+    """As above: a full house earns more, quads stay. Valued Fantasyland is paid at once, even then."""
+    rules = games.rules("ofc", seats=2, hands=2, **switches)
+    states = rules.blank(1)
+    states["hand"], states["fantasy_cards"] = hand, [15, 0, 0]
+    cards = "Ac Jd Jc Qh Th 8h 6h 2h 5c 5s 2c 2d 2s 7d 3s"
+    states["fantasy_hand"][0, 0, :15] = sorted(parse_cards(cards))
+    set_fantasy(states[0])
+    values = np.zeros(3, np.int64)
+    assert board_values(states[0]["board"][0], values)
+    assert stays(values, False) == stays_
 
 
 def test_ties_go_to_stronger_rows():

@@ -83,6 +83,22 @@ def test_jokers_below_a_limit_are_the_best_substitution_below_it(size, data, jok
     assert judged(cards, judged(other)) == expected
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@given(data=st.data(), jokers=st.sampled_from([0, 0, 1, 2]))
+def test_rows_that_are_not_full_are_the_best_substitution(size, data, jokers):
+    """Order flags and greedy's ratings look at these."""
+    cards = data.draw(hands(size, min(jokers, size)))
+    expected = value_of_key(max(oracle.all_keys(cards)), size)
+    assert best(np.array(cards, np.uint8), size) == expected
+
+
+def test_four_of_a_kind_in_a_row_of_four_and_jokers_alone():
+    assert value_text(value("7s 7d 7h 7c")) == value_text(value("7s 7d X1 X2")) == "quads of 7"
+    assert value("7s 7d 7h 7c") < value("7s 7d 7h 7c 2s")
+    assert value_text(value("X1")) == "high card, A" and value_text(value("X1 X2")) == "pair of A"
+    assert best(np.zeros(0, np.uint8), 0) == 0
+
+
 def value_of_key(key: tuple, size: int) -> int:
     """An oracle's key as our number: category, then the deciding ranks + 1, one hexadecimal digit each."""
     category, order = key
@@ -119,7 +135,7 @@ def test_five_of_a_kind_does_not_exist():
 
 def test_cards_have_text():
     assert [parse_cards(card_text(card))[0] for card in range(54)] == list(range(54))
-    assert parse_cards("As Td X1") == [51, 33, 52]
+    assert parse_cards("As Td X1") == parse_cards("A♠ T♦ ★1") == [51, 33, 52]
     for wrong in ("1s", "Ax", "X3", "as"):
         with pytest.raises(Usage, match=wrong):
             parse_cards(wrong)

@@ -66,7 +66,10 @@ def fill(ranks, n):
 
 @njit
 def best(cards, n):
-    """The highest value of the first n of `cards` (3 or 5), each joker any card not in this row."""
+    """The highest value of the first n of `cards`, each joker any card not in this row.
+
+    Rows that aren't full yet count what they hold: straights and flushes need five cards.
+    """
     once, twice, thrice, four, suits, jokers = 0, 0, 0, 0, 0, 0
     for i in range(n):
         card = cards[i]
@@ -91,13 +94,15 @@ def best(cards, n):
             return STRAIGHT << 20 | (straight + 1) << 16
     # Jokers join the largest group, the highest of its size; that is never worse than another use.
     size, group = 1, 1 << HIGHEST[once] if once else 0
+    if once == 0 and jokers:
+        size, group = 0, 1 << ACE  # jokers alone are aces
     if twice:
         size, group = 2, 1 << HIGHEST[twice]
     if thrice:
         size, group = 3, 1 << HIGHEST[thrice]
     if four:
         size, group = 4, four
-    joined = min(jokers, (4 if n == 5 else 3) - size)
+    joined = min(jokers, 4 - size)
     size += joined
     rest = once & ~group
     lead = HIGHEST[group] + 1
@@ -115,7 +120,7 @@ def best(cards, n):
             value = kickers((TWO_PAIR << 4) | lead, pairs, 1)
             return kickers(value, rest & ~pairs, 1) << 8
         return kickers((PAIR << 4) | lead, rest, 3) << 4
-    return kickers(HIGH, once, 5)
+    return kickers(HIGH, once | group, 5)
 
 
 @njit
@@ -189,12 +194,17 @@ def card_text(card: int) -> str:
 CARD_OF = {card_text(card): card for card in range(CARDS)}
 
 
+AS_TYPED = str.maketrans("♣♦♥♠★", SUITS + "X")
+"""Cards may also be typed, or pasted, as screens of card games show them."""
+
+
 def parse_cards(text: str) -> list[int]:
-    """`"As Td X1"` as card numbers."""
-    for word in text.split():
+    """`"As Td X1"` as card numbers; `A♠ T♦ ★1` are the same."""
+    words = text.translate(AS_TYPED).split()
+    for word in words:
         if word not in CARD_OF:
             raise Usage(f"{word!r} is not a card: a rank of {RANKS} and a suit of {SUITS} (As), or X1, X2")
-    return [CARD_OF[word] for word in text.split()]
+    return [CARD_OF[word] for word in words]
 
 
 def value_text(value: int) -> str:

@@ -176,7 +176,9 @@ def set_fantasy(state):
         cards = state.fantasy_cards[seat]
         if cards:
             setting = np.empty(MOST_FANTASY, np.uint8)
-            value = FANTASY_VALUE[cards - 14]
+            # Nobody can stay after a session's last hand, unless staying is paid at once.
+            pays = state.valued == 1 or state.hand + 1 < state.hands
+            value = FANTASY_VALUE[cards - 14] if pays else 0.0
             solve(state.fantasy_hand[seat], np.int64(cards), value, state.stay_middle == 1, setting)
             # Loops, because compiling a slice set from another array takes seconds.
             for slot in range(BOARD):

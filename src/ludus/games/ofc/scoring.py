@@ -26,7 +26,8 @@ SIX, QUEEN = 4, 10
 
 FANTASY_OFF, FANTASY_FLAT, FANTASY_PROGRESSIVE = 0, 1, 2
 FANTASY_VALUE = np.array([6.6, 16.7, 38.5, 75.8])
-"""Points that a Fantasyland of 14, 15, 16, 17 cards was measured to be worth against one opponent."""
+"""Points that 14, 15, 16, 17 cards were measured to be worth against one opponent, for a strong public bot.
+Among our own bots it is more (docs/ofc.md): measure with strong agents before changing these."""
 
 SCOOP, FOUL_COST = 3, 6
 
