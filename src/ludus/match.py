@@ -4,8 +4,8 @@ Deals are mirrored: every deal is played once for each seat of the challenger, w
 and counts as one sample, so that luck of the cards and of the seat cancels.
 """
 
-import math
 import os
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ludus import games
+from ludus import games, statistics, switches
 from ludus.core import seeds
 from ludus.core.errors import Usage
 from ludus.core.rules import Bot, RandomBot, Rules
@@ -22,10 +22,10 @@ from ludus.search.bot import SearchBot
 
 ROWS = 64
 """Environments side by side."""
-CHUNK = 50
+CHUNK = 25
 """Deals played side by side; also the unit of work of a process, small so that all cores end together."""
-
-
+OPENING = 2
+"""Random first moves in games without chance that don't say how many they need."""
 MOST_OPENING = 12
 """First moves at random after which games are still worth playing."""
 
@@ -38,16 +38,42 @@ class Terms:
     games: int | None = None
     seed: int = 0
     opening: int | None = None
-    """First moves that are made at random; as many as the game says unless told."""
+    """First moves that are made at random. Default: as `opening_of` says."""
     pentobi: str = "pentobi-gtp"
 
 
-def opening_of(game: str, told: int | None) -> int:
-    """Random first moves. Games without chance say how many, or all their matches would be the same."""
-    opening = getattr(games.find(game), "OPENING", 0) if told is None else told
+def opening_of(game: str, rules: Rules, told: int | None) -> int:
+    """Random first moves: as told, as the game says, or some if there is no chance to tell games apart."""
+    opening = told
+    if opening is None:
+        opening = getattr(games.find(game), "OPENING", None)
+    if opening is None:
+        opening = OPENING if is_without_chance(rules) else 0
     if not 0 <= opening <= MOST_OPENING:
         raise Usage(f"an opening has 0 to {MOST_OPENING} moves, not {opening}")
     return opening
+
+
+def is_without_chance(rules: Rules, rows: int = 8, most: int = 10_000) -> bool:
+    """Whether the same decisions lead to the same states whatever the dice say, in some random games."""
+    games_, dice = (rules.blank(rows), rules.blank(rows)), (seeds.rows(0, rows), seeds.rows(1, rows))
+    choices, anyone = seeds.rows(2, rows), RandomBot(rules)
+    for states, rng in zip(games_, dice, strict=True):
+        rules.deal(states, rng)
+    for _ in range(most):
+        if games_[0].tobytes() != games_[1].tobytes():
+            return False
+        alive = np.flatnonzero(~rules.over(games_[0]))
+        if not len(alive):
+            return True
+        some, luck = games_[0][alive], choices[alive]
+        actions = anyone.choose(some, luck)
+        choices[alive] = luck
+        for states, rng in zip(games_, dice, strict=True):
+            some, luck = states[alive], rng[alive]
+            rules.play(some, actions, luck)
+            states[alive], rng[alive] = some, luck
+    return True
 
 
 @dataclass(frozen=True)
@@ -67,17 +93,17 @@ class Duel:
     @property
     def margin(self) -> float:
         """Half of the 95 % confidence interval; a deal is one sample, because its seats share their luck."""
-        return 1.96 * float(self.points.mean(1).std(ddof=1)) / math.sqrt(len(self.points))
+        return statistics.margin(self.points.mean(1))
 
     @property
     def win_margin(self) -> float:
-        return 1.96 * float(self.won.mean(1).std(ddof=1)) / math.sqrt(len(self.won))
+        return statistics.margin(self.won.mean(1))
 
     @property
-    def seed_sets(self) -> list[float]:
+    def halves(self) -> list[float]:
         """The mean of either half: they were dealt from seeds of their own, and should agree."""
         half = len(self.points) // 2
-        return [float(part.mean()) for part in (self.points[:half], self.points[half:])]
+        return [float(part.mean()) for part in (self.points[:half], self.points[half:]) if len(part)]
 
     @property
     def by_seat(self) -> list[float]:
@@ -86,27 +112,46 @@ class Duel:
 
 def duel(
     game: str, challenger: str, opponent: str, deals: int, seed: int = 0, cores: int = 0,
-    opening: int | None = None, **switches: Any,
+    opening: int | None = None, report: Callable[[float], None] = lambda share: None, **switches: Any,
 ) -> Duel:  # fmt: skip
     """The challenger in each seat in turn, the opponent in all others; on all cores unless told.
 
-    opening: first moves that are made at random, as the game says unless told
+    opening: first moves that are made at random, as `opening_of` says unless told
+    report: called from time to time with the share of the match that has been played
     """
-    half, opening = deals // 2, opening_of(game, opening)
+    rules = games.rules(game, **switches)
+    half, opening, seats = deals // 2, opening_of(game, rules, opening), range(rules.spec.seats)
     work = [
-        (game, challenger, opponent, size, seeds.derive(seed, "set", number, "chunk", i), opening, switches)
+        (
+            game,
+            challenger,
+            opponent,
+            seat,
+            size,
+            seeds.derive(seed, "set", number, "chunk", i),
+            opening,
+            switches,
+        )
         for number, count in enumerate((half, deals - half))
         for i, size in enumerate(_chunks(count))
+        for seat in seats
     ]
     cores = min(cores or os.cpu_count() or 1, len(work))
+    parts = []
     if cores == 1:
-        parts = [_play_chunk(*item) for item in work]
+        for item in work:
+            parts.append(_play_chunk(*item))
+            report(len(parts) / len(work))
     else:
         with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
-            parts = list(pool.map(_play_chunk, *zip(*work, strict=True)))
-    points, won, counted = (np.concatenate(column) for column in zip(*parts, strict=True))
-    names = games.rules(game, **switches).spec.stats
-    stats = dict(zip(names, map(float, counted.mean((0, 1))), strict=True))
+            for part in pool.map(_play_chunk, *zip(*work, strict=True)):
+                parts.append(part)
+                report(len(parts) / len(work))
+    points, won, counted = (
+        np.stack([np.concatenate(column[seat :: len(seats)]) for seat in seats], 1)
+        for column in zip(*parts, strict=True)
+    )
+    stats = dict(zip(rules.spec.stats, map(float, counted.mean((0, 1))), strict=True))
     return Duel(challenger, opponent, points, won, stats)
 
 
@@ -115,24 +160,20 @@ def _chunks(deals: int) -> list[int]:
 
 
 def _play_chunk(
-    game: str, challenger: str, opponent: str, deals: int, seed: int, opening: int, switches: dict[str, Any]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points and wins of the challenger by deal and seat, and its statistics [deals, seats, ...]."""
+    game: str, challenger: str, opponent: str, seat: int, deals: int, seed: int, opening: int,
+    switches: dict[str, Any],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Points and wins of the challenger in one seat by deal, and its statistics [deals, ...]."""
     rules = games.rules(game, **switches)
     bots = [player(challenger, game, rules), player(opponent, game, rules)]
     seats, count = rules.spec.seats, len(rules.spec.stats)
-    points, won = np.zeros((deals, seats)), np.zeros((deals, seats))
-    stats = np.zeros((deals, seats, count), np.float32)
-    for seat in range(seats):
-        lineup = [bots[0] if other == seat else bots[1] for other in range(seats)]
-        final = play_games(rules, lineup, deals, seed, opening)
-        score = np.zeros((deals, seats), np.float32)
-        counted = np.zeros((deals, seats, count), np.float32)
-        rules.score(final, score)
-        rules.stats(final, counted)
-        points[:, seat], won[:, seat] = score[:, seat], wins(score)[:, seat]
-        stats[:, seat] = counted[:, seat]
-    return points, won, stats
+    lineup = [bots[0] if other == seat else bots[1] for other in range(seats)]
+    final = play_games(rules, lineup, deals, seed, opening)
+    score = np.zeros((deals, seats), np.float32)
+    counted = np.zeros((deals, seats, count), np.float32)
+    rules.score(final, score)
+    rules.stats(final, counted)
+    return score[:, seat].astype(np.float64), wins(score)[:, seat], counted[:, seat]
 
 
 def wins(score: np.ndarray) -> np.ndarray:
@@ -184,26 +225,85 @@ def table_duel(folder: Path, opponent: str, count: int, seed: int = 0, at: str =
     )  # fmt: skip
 
 
+def split_name(name: str) -> tuple[str, str, str]:
+    """Bot or folder, which checkpoint, how far it looks ahead. A folder's own name may have + and @ in it."""
+    from ludus.store.run import is_run
+
+    at = think = ""
+    if not is_run(Path(name)) and "+" in name:
+        name, _, think = name.rpartition("+")
+    if not is_run(Path(name)) and "@" in name:
+        name, _, at = name.rpartition("@")
+    return name, at, think
+
+
 def player(name: str, game: str, rules: Rules) -> Bot:
-    """A bot of the game by name, or the agent of a run by its folder.
+    """A bot of the game by name, or the agent of a run by its folder, if it was trained for these rules.
 
     `FOLDER@best` and `FOLDER@3000000` are earlier selves of it. `FOLDER+64` and `search+2000` say how far it
     looks ahead, and `FOLDER+100ms` for how long.
     """
-    folder, _, think = name.partition("+")
-    folder, _, at = folder.partition("@")
     from ludus.store.run import is_run
 
+    folder, at, think = split_name(name)
     if is_run(Path(folder)):
+        refuse_other_rules(Path(folder), game, rules)
         from ludus.agent import make_agent
 
         return make_agent(rules, Path(folder), think, at)
+    if _is_path(folder):
+        raise Usage(f"there is no run in {folder}: `ludus runs` lists those there are")
     bot = games.bot(folder, game, rules)
     if think:
         if not isinstance(bot, SearchBot):
-            raise Usage(f"{folder} doesn't look ahead, so it can't be told how far: leave out +{think}")
+            raise Usage(
+                f"{folder} doesn't look ahead, so it can't think {think}: leave out --think or +{think}"
+            )
         bot.limit(think)
     return bot
+
+
+def _is_path(name: str) -> bool:
+    """Whether a name that is neither a run nor a bot was meant as a folder."""
+    return os.sep in name or Path(name).is_dir()
+
+
+def refuse_unknown_run(name: str) -> None:
+    """Of a game or run: say what is wrong if it can only be meant as a run's folder."""
+    if _is_path(name) and ":" not in name and name not in games.names():
+        problem = "is not a run: it has no config.toml" if Path(name).is_dir() else "does not exist"
+        raise Usage(f"{name} {problem}; `ludus runs` lists the runs there are")
+
+
+def run_switches(folder: Path, game: str, words: list[str]) -> dict[str, Any]:
+    """The rules that the agent of a run plays by: those it was trained on, in full, unless told."""
+    from ludus.store.run import read_config
+
+    config = read_config(folder, game)
+    return {**config.switches, **getattr(games.find(game), "EVALUATED", {}), **switches.parsed(game, words)}
+
+
+def refuse_other_rules(folder: Path, game: str, rules: Rules) -> None:
+    """A network fits one game, and observations and actions of one shape."""
+    from ludus.store.run import read_config
+
+    told = read_config(folder, game).switches
+    trained = games.rules(game, **told)
+    if _shapes(trained) == _shapes(rules):
+        return
+    before, now = (vars(getattr(each, "options", each.spec)) for each in (trained, rules))
+    known = {switch.name for switch in switches.listed(games.find(game).Options)} & set(now)
+    changed = [name for name in known if before[name] != now[name]]
+    guilty = [n for n in changed if _shapes(games.rules(game, **{**told, n: now[n]})) != _shapes(trained)]
+    said = [", ".join(f"{name}={values[name]}" for name in guilty or changed) for values in (before, now)]
+    raise Usage(
+        f"{folder} was trained with {said[0] or 'other rules'}, so its network can't play with "
+        f"{said[1] or 'these'}: leave that out, or train another run"
+    )
+
+
+def _shapes(rules: Rules) -> tuple[Any, ...]:
+    return rules.spec.seats, rules.spec.actions, rules.spec.obs_shape
 
 
 def play_games(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int = 0) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 import math
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -9,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ludus import games, machine, match, switches
@@ -37,22 +40,22 @@ def evaluate_run(
         return _evaluate_at_table(folder, at, against, terms)
     if config.net.memory:
         raise Usage("agents with memory are evaluated at Gymnasium and PettingZoo environments only")
-    read_weights(folder, at)  # fail here, in one place, rather than in every process
-    module = games.find(config.game)
-    options = {**config.switches, **getattr(module, "EVALUATED", {}), **switches.parsed(config.game, words)}
+    read_weights(folder, at)
+    options = match.run_switches(folder, config.game, words)
     agent = f"{folder}{f'@{at}' if at else ''}{f'+{think}' if think else ''}"
     rules = games.rules(config.game, **options)
-    known = games.bot_names(config.game)
-    _check(config.game, rules, [agent, *against] if think else against, terms)
-    opponents = against or known[::-1]
+    opponents = against or games.bot_names(config.game)[::-1]
     _play(config.game, rules, options, [(agent, name) for name in opponents], terms)
 
 
 def _check(game: str, rules: Rules, names: list[str], terms: Terms) -> None:
-    """Whether all of them can play, before the first one begins."""
-    for name in names:
+    """Whether all of them can play, before anything compiles; agents of runs are made later, in full."""
+    for name in dict.fromkeys(names):
+        folder = Path(match.split_name(name)[0])
         if is_engine(name):
             command_line(name, rules, terms)
+        elif is_run(folder):
+            match.refuse_other_rules(folder, game, rules)
         else:
             match.player(name, game, rules)
 
@@ -63,9 +66,10 @@ def _evaluate_at_table(folder: Path, at: str, against: list[str], terms: Terms) 
         raise Usage(f"{read_config(folder).game} has no bots: choose --against random")
     duel = match.table_duel(folder, "random", terms.games or GAMES, terms.seed, at)
     table = Table("agent", "games", "score (95 %)", "win %", *duel.stats, box=None, pad_edge=False)
-    won = "-" if read_seats(folder) == 1 else f"{100 * duel.won.mean():.1f} ± {100 * duel.win_margin:.1f}"
+    won = f"{100 * duel.won.mean():.1f}{_spread(100 * duel.win_margin, 1)}"
+    won = "-" if read_seats(folder) == 1 else won
     stats = [f"{mean:.2f}" for mean in duel.stats.values()]
-    score = f"{duel.mean:+.2f} ± {duel.margin:.2f}"
+    score = f"{duel.mean:+.2f}{_spread(duel.margin)}"
     table.add_row(f"[bold]{folder.name}", f"{len(duel.points):,}", score, won, *stats)
     console.print(table)
 
@@ -92,7 +96,6 @@ def run_tournament(
     if rules.spec.seats < 2:
         raise Usage(f"{game} has one seat, so there is nobody to play against")
     if against:
-        _check(game, rules, [*bots, *against], terms)
         pairs = [(bot, other) for bot in bots for other in against]
         _play(game, rules, options, pairs, terms)
         return
@@ -106,45 +109,87 @@ def run_tournament(
 def _play(
     game: str, rules: Rules, options: dict[str, Any], pairs: list[tuple[str, str]], terms: Terms
 ) -> list[match.Duel]:
-    """Play the matches and show them."""
-    module, known = games.find(game), games.bot_names(game)
-    match.opening_of(game, terms.opening)  # refused before anybody thinks
-    games.warm_up(game, rules, {name for pair in pairs for name in pair if name in known})
-    if terms.games is None and any(_thinks_long(name) for pair in pairs for name in pair):
+    """Play the matches and show them. Everything that can be refused is refused before anything compiles."""
+    module, names = games.find(game), [name for pair in pairs for name in pair]
+    if terms.games is None and any(_thinks_long(name) for name in names):
         terms = replace(terms, games=FEW_GAMES)
     unit, per_game = getattr(module, "unit", lambda rules: ("game", 1))(rules)
     deals = _deals(game, rules, per_game, terms)
-    plays = f"{deals * rules.spec.seats * per_game:,} {unit}s"
-    console.print(f"{game}: {plays} a match, every deal once in each of {rules.spec.seats} seats", end="")
-    console.print(
-        escape(f" ({', '.join(f'{name}={value}' for name, value in options.items())})" if options else "")
-    )
+    _check(game, rules, names, terms)
+    if terms.opening is not None:
+        match.opening_of(game, rules, terms.opening)
+    games.warm_up(game, rules, set(names) & set(games.bot_names(game)))
+    for name in names:
+        if is_run(Path(match.split_name(name)[0])):
+            match.player(name, game, rules)  # fail here, in one place, rather than in every process
+    terms = replace(terms, opening=match.opening_of(game, rules, terms.opening))
+    console.print(_heading(game, rules, options, f"{deals * rules.spec.seats * per_game:,} {unit}s", terms))
     start = time.perf_counter()
     duels: list[match.Duel] = []
-    for challenger, opponent in pairs:
-        with console.status(f"{challenger} against {opponent} ..."):
-            if is_engine(opponent):
-                duels.append(engine_duel(game, challenger, opponent, deals, terms, **options))
+    for pair in pairs:
+        with _progress(pair) as report:
+            if is_engine(pair[1]):
+                duels.append(engine_duel(game, *pair, deals, terms, report, **options))
                 continue
             told = terms.seed, machine.usable_cores(), terms.opening
-            duels.append(match.duel(game, challenger, opponent, deals, *told, **options))
-    console.print(_table(module, duels, unit, per_game, rules.spec.seats))
-    for duel in duels:
-        console.print(_agreement(duel, per_game))
-        if isinstance(duel, EngineDuel):
-            console.print(_pace(duel))
+            duels.append(match.duel(game, *pair, deals, *told, report, **options))
+    _show(module, duels, unit, per_game, rules.spec.seats)
     console.print(f"{len(duels)} matches in {time.perf_counter() - start:.0f} s")
     return duels
 
 
+def _heading(game: str, rules: Rules, options: dict[str, Any], plays: str, terms: Terms) -> str:
+    said = f"{game}: {plays} a match, every deal once in each of {rules.spec.seats} seats"
+    if terms.opening:
+        said += f", {terms.opening} random first moves"
+    return escape(said + (f" ({', '.join(f'{k}={v}' for k, v in options.items())})" if options else ""))
+
+
+@contextmanager
+def _progress(pair: tuple[str, str]) -> Iterator[Callable[[float], None]]:
+    """A bar for one match, if somebody watches."""
+    columns = (
+        SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20),
+        TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(" - ".join(map(_label, pair)), total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def _show(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int, seats: int) -> None:
+    """The matches as a table; names that would be broken in two stand above it, with numbers."""
+    table = _table(module, duels, unit, per_game, seats)
+    wide = console.options.update(max_width=1_000)
+    if console.measure(table, options=wide).maximum > console.width:
+        for number, duel in enumerate(duels, 1):
+            console.print(f"{number}  {_names(duel, ' against ')}", soft_wrap=True)
+        table = _table(module, duels, unit, per_game, seats, numbered=True)
+    console.print(table)
+    for duel in duels:
+        console.print(_agreement(duel, per_game), soft_wrap=True)
+        if isinstance(duel, EngineDuel):
+            console.print(_pace(duel), soft_wrap=True)
+    if len(duels[0].points) == 1:
+        console.print("One deal has no confidence interval: play more --games.")
+    else:
+        alike = ", ".join(_names(duel) for duel in duels if duel.margin == 0)
+        if alike:
+            console.print(f"Every deal ended alike in {alike}: ± 0.00 says nothing about other deals.")
+        console.print(
+            "[dim]± is the 95 % confidence interval. Halves: the mean of the first and of the second half of "
+            "the deals, which have seeds of their own; they should agree.[/]"
+        )
+
+
 def _thinks_long(name: str) -> bool:
-    bot = name.partition("+")[0].partition("@")[0]
+    bot, _, _ = match.split_name(name)
     searches = is_run(Path(bot)) and read_config(Path(bot)).algo == "alphazero"
     return is_engine(name) or bot == "search" or searches
 
 
 def _deals(game: str, rules: Rules, per_game: int, terms: Terms) -> int:
-    """How many deals to mirror. Two at least, because one has no spread."""
+    """How many deals to mirror."""
     hands, count = terms.hands, terms.games
     for number in (hands, count):
         if number is not None and number < 1:
@@ -154,44 +199,52 @@ def _deals(game: str, rules: Rules, per_game: int, terms: Terms) -> int:
         raise Usage(f"{game} is not played in hands: say how many --games")
     if count is None:
         count = math.ceil((hands or HANDS) / per_game) if has_hands else GAMES
-    return max(2, math.ceil(count / rules.spec.seats))
+    return math.ceil(count / rules.spec.seats)
 
 
-def _table(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int, seats: int) -> Table:
+def _table(
+    module: ModuleType, duels: list[match.Duel], unit: str, per_game: int, seats: int, numbered: bool = False
+) -> Table:
     columns = getattr(module, "columns", lambda stats: {name: f"{mean:.2f}" for name, mean in stats.items()})
     found: list[dict[str, str]] = [columns(duel.stats) for duel in duels]
     others = "against" if seats == 2 else f"against\n{seats - 1} x"
     heads = (name.replace(" ", "\n") for name in found[0])
     table = Table(
-        "bot", others, f"points/{unit}\n(95 %)", *heads, box=None, pad_edge=False, collapse_padding=True
-    )
-    for column in table.columns[:2]:
-        column.overflow = "fold"  # a name that is cut names nobody
-    for column in table.columns[2:]:
-        column.justify, column.no_wrap = "right", True
-    for duel, cells in zip(duels, found, strict=True):
+        *(("",) if numbered else ("bot", others)), f"points/{unit}\n(95 %)", *heads,
+        box=None, pad_edge=False, collapse_padding=True,
+    )  # fmt: skip
+    for number, column in enumerate(table.columns):
+        column.justify, column.no_wrap = "left" if number < 2 - numbered else "right", True
+    for number, (duel, cells) in enumerate(zip(duels, found, strict=True), 1):
         mean, margin = duel.mean / per_game, duel.margin / per_game
         colour = "green" if mean > margin else "red" if mean < -margin else "yellow"
-        points = f"[{colour}]{mean:+.2f} ± {margin:.2f}[/]"
-        opponent = _label(duel.opponent)
-        if is_engine(opponent):
-            opponent = opponent.split()[0]
-        table.add_row(f"[bold]{_label(duel.challenger)}", opponent, points, *cells.values())
+        names = (
+            [str(number)] if numbered else [f"[bold]{escape(_label(duel.challenger))}", _label(duel.opponent)]
+        )
+        table.add_row(*names, f"[{colour}]{mean:+.2f}{_spread(margin)}[/]", *cells.values())
     return table
 
 
+def _spread(margin: float, digits: int = 2) -> str:
+    """` ± 0.31`, or nothing without an interval."""
+    return f" ± {margin:.{digits}f}" if math.isfinite(margin) else ""
+
+
 def _label(name: str) -> str:
-    """Of a run, its folder."""
-    return name if is_engine(name) else Path(name).name
+    """Of a run, its folder; of an engine, its command."""
+    return name.split()[0] if is_engine(name) else Path(name).name
+
+
+def _names(duel: match.Duel, between: str = " - ") -> str:
+    return escape(f"{_label(duel.challenger)}{between}{_label(duel.opponent)}")
 
 
 def _agreement(duel: match.Duel, per_game: int) -> str:
     """Games won, and whether the two halves, dealt from seeds of their own, and the seats tell the same."""
-    won = f"won {100 * duel.won.mean():.1f} ± {100 * duel.win_margin:.1f} % of games"
-    halves = " ".join(f"{mean / per_game:+.2f}" for mean in duel.seed_sets)
+    won = f"won {100 * duel.won.mean():.1f}{_spread(100 * duel.win_margin, 1)} % of games"
+    halves = " ".join(f"{mean / per_game:+.2f}" for mean in duel.halves)
     seats = " ".join(f"{mean / per_game:+.2f}" for mean in duel.by_seat)
-    names = f"{_label(duel.challenger)} - {_label(duel.opponent)}"
-    return f"{names}: {won}; seed sets {halves}; by seat {seats}"
+    return f"{_names(duel)}: {won}; halves {halves}; by seat {seats}"
 
 
 def _pace(duel: EngineDuel) -> str:

@@ -6,6 +6,7 @@ game only. So an opening is a deal as in `ludus.match`: played once for each sea
 
 import shlex
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,17 +49,21 @@ def command_line(name: str, rules: Any, terms: Terms) -> list[str]:
 
 
 def engine_duel(
-    game: str, challenger: str, opponent: str, deals: int, terms: Terms, **switches: Any
-) -> EngineDuel:
-    rules, seed, opening = games.rules(game, **switches), terms.seed, opening_of(game, terms.opening)
+    game: str, challenger: str, opponent: str, deals: int, terms: Terms,
+    report: Callable[[float], None] = lambda share: None, **switches: Any,
+) -> EngineDuel:  # fmt: skip
+    rules, seed = games.rules(game, **switches), terms.seed
+    opening = opening_of(game, rules, terms.opening)
     with Client(command_line(opponent, rules, terms)) as client:
         table = EngineTable(rules, match.player(challenger, game, rules), EnginePlayer(rules, client))
         openings = [random_opening(rules, opening, seeds.derive(seed, "deal", n)) for n in range(deals)]
         table.bot.choose(openings[0][0].copy(), seeds.rows(seed, 1))  # the first time may compile
-        found = [
-            [table.play(seat, *begun, seeds.derive(seed, "game", n, seat)) for seat in range(table.seats)]
-            for n, begun in enumerate(openings)
-        ]
+        found = []
+        for n, begun in enumerate(openings):
+            found.append(
+                [table.play(seat, *begun, seeds.derive(seed, "game", n, seat)) for seat in range(table.seats)]
+            )
+            report(len(found) / deals)
     points, won, stats = (np.array([[game[part] for game in deal] for deal in found]) for part in range(3))
     means = dict(zip(rules.spec.stats, map(float, stats.mean((0, 1))), strict=True))
     return EngineDuel(challenger, opponent, points, won, means, table.seconds, table.resigned)

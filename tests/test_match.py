@@ -1,0 +1,168 @@
+"""Matches: how sure their results are, and that no two of their games are the same."""
+
+import math
+
+import numpy as np
+import pytest
+
+from commandline import one_line
+from ludus import games, match, statistics
+from ludus.core import seeds
+
+TABLE = {
+    1: 12.7062,
+    2: 4.3027,
+    3: 3.1824,
+    4: 2.7764,
+    9: 2.2622,
+    30: 2.0423,
+    60: 2.0003,
+    120: 1.9799,
+    1000: 1.9623,
+}
+
+
+@pytest.mark.parametrize("freedom", TABLE)
+def test_students_t_is_as_in_tables(freedom):
+    assert statistics.t_quantile(freedom) == pytest.approx(TABLE[freedom], abs=5e-5)
+
+
+def test_students_t_falls_to_the_normal_quantile_without_a_step():
+    found = [statistics.t_quantile(freedom) for freedom in range(1, 400)]
+    assert all(a > b for a, b in zip(found, found[1:], strict=False))
+    assert statistics.t_quantile(10**9) == pytest.approx(1.959964)
+    exact_and_expanded = statistics.EXACT_UP_TO, statistics.EXACT_UP_TO + 1
+    assert np.diff([statistics.t_quantile(n) for n in exact_and_expanded])[0] == pytest.approx(
+        -6e-5, abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("deals", [2, 3, 10, 100])
+def test_the_interval_holds_the_truth_in_95_of_100_matches(deals):
+    points = np.random.default_rng(deals).normal(0.3, 2.0, (4000, deals, 2))
+    duels = [match.Duel("a", "b", one, one, {}) for one in points]
+    inside = np.mean([abs(duel.mean - 0.3) <= duel.margin for duel in duels])
+    assert inside == pytest.approx(0.95, abs=0.015)  # four standard errors
+
+
+def test_one_deal_has_no_interval(ludus):
+    assert match.Duel("a", "b", np.ones((1, 2)), np.ones((1, 2)), {}).margin == math.inf
+    code, out, err = ludus("eval", "tictactoe", "--bots", "greedy", "random", "--games", "1")
+    assert code == 0, err
+    assert "One deal has no confidence interval" in out and "±" not in out and "nan" not in out
+
+
+# ---- openings
+
+
+def test_chance_is_found_in_deals():
+    for game in ("tictactoe", "connect4", "blokus"):
+        assert match.is_without_chance(games.rules(game))
+    assert not match.is_without_chance(games.rules("ofc"))
+
+
+DICE_GAME = '''
+"""Tic-tac-toe in which chance decides who has won: no deal shows it."""
+from ludus.core.dice import below
+from ludus.games.tictactoe import Options, make_bots
+from ludus.games.tictactoe.rules import TicTacToe
+
+class Dice(TicTacToe):
+    def play(self, states, actions, rng):
+        super().play(states, actions, rng)
+        for i in range(len(states)):
+            if states["winner"][i]:
+                states["winner"][i] = 1 + below(rng[i], 2)
+
+def make_rules(options):
+    return Dice()
+'''
+
+
+def test_chance_in_moves_alone_needs_no_opening(tmp_path, monkeypatch):
+    (tmp_path / "dice_game.py").write_text(DICE_GAME)
+    monkeypatch.syspath_prepend(tmp_path)
+    rules = games.rules("dice_game")
+    assert not match.is_without_chance(rules) and match.opening_of("dice_game", rules, None) == 0
+
+
+def test_matches_without_chance_begin_with_random_moves():
+    """Two players that always do the same, in a game that doesn't say how its matches begin."""
+    rules = games.rules("tictactoe")
+    assert match.opening_of("tictactoe", rules, None) == 2
+    assert match.opening_of("tictactoe", rules, 0) == 0
+    assert match.opening_of("ofc", games.rules("ofc"), None) == 0
+    duel = match.duel("tictactoe", "greedy", "greedy", 40, cores=1)
+    assert len(np.unique(duel.points, axis=0)) > 1
+
+
+# ---- names
+
+
+def test_the_folder_of_a_run_may_have_any_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a+b@c", "plain"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.toml").write_text("")
+    assert match.split_name("a+b@c") == ("a+b@c", "", "")
+    assert match.split_name("a+b@c@best+64") == ("a+b@c", "best", "64")
+    assert match.split_name("plain@3000+100ms") == ("plain", "3000", "100ms")
+    assert match.split_name("search+400") == ("search", "", "400")
+
+
+def test_progress_goes_to_the_end():
+    shares = []
+    match.duel("tictactoe", "greedy", "random", 60, 0, 1, None, shares.append)
+    assert shares == sorted(shares) and len(shares) > 3 and shares[-1] == 1.0
+
+
+def shown(duels, monkeypatch, width: int) -> str:
+    from ludus.commands import eval as command
+
+    monkeypatch.setattr(command.console, "_width", width)
+    with command.console.capture() as captured:
+        command._show(games.find("ofc"), duels, "hand", 10, 3)
+    return captured.get()
+
+
+STATS = dict.fromkeys(games.rules("ofc").spec.stats, 1.0)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_names_are_never_broken(monkeypatch, width):
+    name, points = "a-run-with-a-name-that-is-longer-than-most", np.arange(8.0).reshape(4, 2)
+    out = shown(
+        [match.Duel(name, f"runs/{name}-{i}", points, points / 8, STATS) for i in (0, 1)], monkeypatch, width
+    )
+    assert sum(f"{name}-1" in line for line in out.splitlines()) == 2
+    assert "…" not in out and "foul" in out and "seeds of their own" in out
+
+
+def test_identical_deals_are_told(monkeypatch):
+    out = shown([match.Duel("a", "b", np.ones((5, 2)), np.ones((5, 2)), STATS)], monkeypatch, 80)
+    assert "± 0.00" in out and "Every deal ended alike in a - b" in out
+
+
+def test_seats_are_counted_once_for_each_deal():
+    """A chunk is one seat of some deals: they must come back in the right places."""
+    rules = games.rules("tictactoe")
+    duel = match.duel("tictactoe", "greedy", "random", 60, 4, 1, 1)
+    for number, part in enumerate((duel.points[:30], duel.points[30:])):
+        seed = seeds.derive(4, "set", number, "chunk", 0)
+        bots = [games.bot(name, "tictactoe", rules) for name in ("random", "greedy")]
+        final = match.play_games(rules, bots, match.CHUNK, seed, 1)
+        score = np.zeros((match.CHUNK, 2), np.float32)
+        rules.score(final, score)
+        assert (part[: match.CHUNK, 1] == score[:, 1]).all()
+
+
+def test_what_is_not_a_run_is_said_so(ludus, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for words, said in (
+        (("eval", "runs/nothing"), "runs/nothing does not exist; `ludus runs` lists"),
+        (("eval", "empty"), "empty is not a run: it has no config.toml"),
+        (("eval", "tictactoe", "--bots", "runs/nothing", "random"), "there is no run in runs/nothing"),
+        (("play", "tictactoe", "--run", "runs/nothing"), "runs/nothing is not a run"),
+    ):
+        code, _, err = ludus(*words)
+        assert code == 2 and said in one_line(err)
