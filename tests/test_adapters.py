@@ -742,7 +742,7 @@ def test_a_missing_library_says_what_to_install():
     for library, call, fix in [
         ("gymnasium", "ludus.table('gym:CartPole-v1', 1)", "pip install gymnasium"),
         ("pettingzoo", "ludus.table('zoo:classic/connect_four_v3', 1)", "pip install pettingzoo"),
-        ("stable_baselines3", "ludus.sb3_env('tictactoe', 1)", "pip install stable-baselines3"),
+        ("stable_baselines3", "ludus.sb3_env('tictactoe', 1)", "-e '.[sb3]'"),
     ]:
         run = [sys.executable, "-c", code.format(library=library, call=call)]
         assert fix in subprocess.run(run, capture_output=True, text=True, check=True).stdout

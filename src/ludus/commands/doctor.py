@@ -9,36 +9,17 @@ from rich.console import Console
 from rich.markup import escape
 
 from ludus import __version__, machine
-from ludus.core import jit, seeds
+from ludus.core import extras, jit, seeds
 
 console = Console(highlight=False)
 GIB = 2**30
-NEEDED = ("numpy", "numba", "gymnasium", "pettingzoo", "tyro", "rich", "psutil")
-OPTIONAL = {
-    "torch": "train",
-    "safetensors": "train",
-    "openskill": "train",
-    "stable-baselines3": "sb3",
-    "sb3-contrib": "sb3",
-    "pygame-ce": "classic",
-    "rlcard": "classic",
-    "pillow": "png",
-    "pytest": "dev",
-}
 WORKERS, ROWS = 8, 4096
 
 
 def examine() -> None:
     _line("ludus", __version__)
     _line("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
-    for package in NEEDED:
-        _line(package, metadata.version(package))
-    missing: dict[str, list[str]] = {}
-    for package, extra in OPTIONAL.items():
-        try:
-            _line(package, metadata.version(package))
-        except metadata.PackageNotFoundError:
-            missing.setdefault(extra, []).append(package)
+    missing = _packages()
     quota = machine.core_quota()
     limit = f", of which a container grants {quota:g}" if quota is not None else ""
     _line("cores", f"{machine.cores()}{limit}")
@@ -47,11 +28,21 @@ def examine() -> None:
     folder = jit.cache_folder(Path(jit.__file__).parent)
     _line("compiled code", f"{_size_bytes(folder) / 2**20:.1f} MiB for this version in {folder}")
     _line("random streams", _streams())
-    for extra, packages in missing.items():
-        fix = escape(f"pip install -c constraints.txt -e '.[{extra}]' in the project's folder")
-        console.print(f"[yellow]missing[/] {', '.join(packages)}: {fix}")
+    for fix, names in missing.items():
+        console.print(f"[yellow]missing[/] {', '.join(names)}: {escape(fix)}", soft_wrap=True)
     if not missing:
         console.print("nothing optional is missing")
+
+
+def _packages() -> dict[str, list[str]]:
+    """Tell the version of every package of every extra; of those that are missing, by how to get them."""
+    missing: dict[str, list[str]] = {}
+    for package in dict.fromkeys(name for names in extras.packages().values() for name in names):
+        try:
+            _line(package, metadata.version(package))
+        except metadata.PackageNotFoundError:
+            missing.setdefault(extras.fix(package), []).append(package)
+    return missing
 
 
 def _line(what: str, value: str) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ludus import games
+from ludus.core import extras
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
 from ludus.store.run import EVENTS, METRICS, is_run, is_running, read_config, read_lines, read_weights
@@ -103,8 +104,8 @@ def _write_onnx(folder: Path) -> Path:
     try:
         import onnxruntime
         import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise Usage(f"--onnx needs {error.name}: pip install onnx onnxscript onnxruntime") from None
+    except ModuleNotFoundError as error:
+        raise extras.explain(error, "--onnx") or error from None
     import numpy as np
     import torch
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ludus.core import extras
 from ludus.core.errors import Failure, Usage
 from ludus.store.checkpoint import BEST, CHECKPOINTS, MANIFEST, MILESTONES, listed, milestones
 from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, is_run
@@ -81,7 +82,7 @@ def _open(url: str, *, make: bool = False) -> "ObjectStore":
         from obstore.exceptions import BaseError
         from obstore.store import from_url
     except ImportError:
-        raise Usage("a mirror needs obstore: pip install obstore") from None
+        raise extras.missing("a mirror", "obstore") from None
     scheme = urlsplit(_checked(url)).scheme
     try:
         if scheme == "file":

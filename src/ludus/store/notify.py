@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
+from ludus.core import extras
 from ludus.core.errors import Usage
 
 Kind = Literal["info", "success", "warning", "failure"]
@@ -70,7 +71,7 @@ def _apprise(url: str, source: str = "--notify") -> Any:
     try:
         import apprise
     except ImportError:
-        raise Usage(f"{source} needs apprise: pip install apprise") from None
+        raise extras.missing(source, "apprise") from None
     logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)  # its lines name the URL
     sender = apprise.Apprise()
     return sender if sender.add(url) else None

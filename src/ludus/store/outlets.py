@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from ludus.config import Config
+from ludus.core import extras
 from ludus.core.errors import Usage
 from ludus.store.run import TENSORBOARD, Run
 
@@ -122,5 +123,5 @@ def _board(run: Run) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise Usage("--tensorboard needs tensorboard: pip install tensorboard") from None
+        raise extras.missing("--tensorboard", "tensorboard") from None
     return SummaryWriter(str(run.folder / TENSORBOARD))

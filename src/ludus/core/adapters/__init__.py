@@ -7,6 +7,7 @@ Knows rules and tables; must not know which games there are.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ludus.core import extras
 from ludus.core.errors import Usage
 
 if TYPE_CHECKING:
@@ -27,11 +28,7 @@ HOMES = {
     "ZooTable": "zoo_table",
     "user_table": "load",
 }
-PACKAGES = {
-    "gymnasium": "gymnasium",
-    "pettingzoo": "pettingzoo",
-    "stable_baselines3": "stable-baselines3 sb3-contrib",
-}
+PACKAGES = "gymnasium", "pettingzoo"
 
 
 def __getattr__(name: str) -> Any:
@@ -41,6 +38,6 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"{__name__}.{HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
-        if library not in PACKAGES:
-            raise
-        raise Usage(f"{name} needs {library}: pip install {PACKAGES[library]}") from None
+        if library in PACKAGES:
+            raise Usage(f"{name} needs {library}: pip install {library}") from None
+        raise extras.explain(error, name) or error from None
