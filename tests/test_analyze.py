@@ -155,9 +155,10 @@ def test_pictures_show_pieces_heat_and_values(ludus, tmp_path):
 
 
 def test_pictures_without_pillow_are_told_what_is_missing(ludus, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ludus.ui.pictures", None)
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setattr(games, "warm_up", lambda *args: pytest.fail("compiled before it was refused"))
     code, _, err = ludus("analyze", "tictactoe", "--png", "png")
-    assert code == 2 and one_line(err) == "ludus: --png needs pillow: pip install pillow"
+    assert code == 2 and "--png needs pillow: pip install -c constraints.txt -e '.[png]'" in one_line(err)
 
 
 # ---- hints

@@ -87,11 +87,11 @@ def test_the_end_names_points_and_winner():
     for states, actions in Play(rules, rows=1).decisions():
         after = states.copy()
         rules.play(after, actions, seeds.rows(0, 1))
-        said = screen.settled(states[0], int(actions[0]), after[0])
+        said = screen.settled(states[0], int(actions[0]), after[0], 1)
         assert (said is not None) == rules.over(after)[0]
     first, second = after[0]["points"]
-    winner = "a draw" if first == second else f"seat {int(second > first)} wins"
-    assert f"Points: seat 0 {first}, seat 1 {second}; {winner}" in shown(said)
+    winner = "a draw" if first == second else "you win" if second > first else "seat 0 wins"
+    assert f"Points: seat 0 {first}, you {second}; {winner}" in shown(said)
 
 
 def test_pieces_are_drawn_two_rows_in_a_line():

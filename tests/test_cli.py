@@ -219,13 +219,15 @@ def play_ofc(ludus, seed: int, *switches: str) -> str:
 
 def test_a_hand_of_ofc_is_explained_to_the_last_point(ludus):
     out = play_ofc(ludus, 3)
-    assert "'tttt' is not a placement: a row (t, m, b) for each card" in out
-    assert "ttttt is not possible here" in out and "Room: top 3, middle 5, bottom 5" in out
+    assert "'tttt' is not a placement: it has 4 letters for 5 cards; write a row (t, m, b) for each" in out
+    assert "'ttttt' is not possible: top has room for 3, not 5" in out
     assert "showdown of hand 1" in out
-    hand = [float(points) for points in re.findall(r"seat \d ([+-]\d+)", out.partition("This hand:")[2])[:3]]
+    total = re.findall(r"(?:you|seat \d) ([+-]\d+)", out.partition("This hand:")[2])[:3]
+    hand = [float(points) for points in total]
     final = [float(points) for points in re.findall(r"[+-]\d+", out.partition("Final score:")[2])]
     assert len(final) == 3 and hand == final and sum(final) == 0
-    for pair in ("seat 0 against seat 1", "seat 0 against seat 2", "seat 1 against seat 2"):
+    assert "seat 0" not in out.partition("showdown")[2]
+    for pair in ("you against seat 1", "you against seat 2", "seat 1 against seat 2"):
         assert re.search(rf"{pair}: [+-]\d+  \(", out)
 
 
@@ -236,7 +238,7 @@ def test_discards_of_others_stay_hidden(ludus):
 
     out = play_ofc(ludus, 5, "seats=2")
     before = out.partition("showdown")[0]
-    cards = set(re.findall(r"[2-9TJQKA][♣♦♥♠]|★\d", before))
+    cards = set(re.findall(r"[2-9TJQKA][♣♦♥♠]|X[12]", before))
     # 13 on each board; of discards only the four of this seat, in a deck of 54 with 34 dealt.
     assert len(cards) == 13 + 13 + 4
     rules = games.rules("ofc", seats=2)
@@ -265,7 +267,7 @@ def test_fantasyland_cards_of_others_stay_face_down():
     shown = captured.get()
     assert "Fantasyland:" in shown and "14 cards" in shown and "face down" in shown
     drawn = (states[0]["drawn"] != 255).sum()
-    assert len(re.findall(r"[2-9TJQKA][♣♦♥♠]|★\d", shown)) == drawn
+    assert len(re.findall(r"[2-9TJQKA][♣♦♥♠]|X[12]", shown)) == drawn
 
 
 # ---- bench, eval, doctor

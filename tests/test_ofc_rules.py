@@ -223,6 +223,27 @@ def test_a_placement_that_means_nothing_is_explained(wrong):
         rules.parse_action(states[0], wrong)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("bm", "'bm' is not a placement: it has 2 letters for 3 cards"),
+        ("bxm", "'x' is no row"),
+        ("bmt", "it discards 0 cards, not 1"),
+        ("tt-", "'tt-' is not possible: top is full"),
+        ("bb-", "'bb-' is not possible: bottom has room for 1, not 2"),
+    ],
+)
+def test_a_placement_is_refused_with_the_reason(wrong, said):
+    rules, states = last_decision([BOARD, THEIRS], "7h 8h 9s", **NEVER)
+    with pytest.raises(Usage, match=said):
+        rules.parse_action(states[0], wrong)
+
+
+def test_jokers_and_suits_are_read_as_they_are_shown():
+    rules, states = last_decision([BOARD, THEIRS], "7h 8h X1", **NEVER)
+    assert rules.parse_action(states[0], "★1:- 7♥:b, 8h:m") == rules.parse_action(states[0], "bm-")
+
+
 @pytest.mark.parametrize("broken", ["As As Kd", "X1 2s 3s", "7h 8h 9x", "7h 8h 9s 2c 3c 4c"])
 def test_a_state_that_cannot_be_is_refused(broken):
     with pytest.raises(Usage):

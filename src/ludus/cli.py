@@ -3,16 +3,19 @@
 Commands import what they need when they run, so that `ludus --help` is instant.
 """
 
+import functools
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from tyro.conf import Positional, UseAppendAction, arg
 from tyro.extras import SubcommandApp
 
+from ludus import __version__
 from ludus.core.errors import Failure
 
 DESCRIPTION = (
@@ -33,9 +36,27 @@ Switches = Annotated[
     ),
 ]
 app = SubcommandApp()
+NAMES: list[str] = []
+"""Of all commands."""
 
 
-@app.command
+def command(name: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command whose arguments are read first; it runs when what that gives is called."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        NAMES.append(name or function.__name__)
+
+        @app.command(name=NAMES[-1])
+        @functools.wraps(function)
+        def read(*args: Any, **options: Any) -> Callable[[], None]:
+            return functools.partial(function, *args, **options)
+
+        return function
+
+    return register
+
+
+@command()
 def games(
     name: Annotated[Positional[str | None], arg(metavar="[GAME]")] = None,
     /,
@@ -52,7 +73,7 @@ def games(
     command.show(name, check)
 
 
-@app.command
+@command()
 def play(
     game: Game,
     /,
@@ -62,26 +83,25 @@ def play(
     run: str | None = None,
     think: str = "",
     seed: int | None = None,
+    record: str | None = None,
     switches: Switches = (),
 ) -> None:
     """Play in the terminal against bots, or against the agent of a run.
 
     Args:
         seat: Your seat.
-        against: The bot in the other seats; the strongest unless told.
-        run: The folder of a run whose agent takes the other seats.
-        think: How far the agent looks ahead, as 400 (positions or futures), or how long, as 100ms.
+        against: The bot in the other seats. Default: the strongest.
+        run: The folder of a run whose agent takes the other seats, under the rules it was trained on.
+        think: How far the opponent looks ahead, as 400 (positions or futures), or how long, as 100ms.
         seed: The same seed deals the same game.
+        record: A file to which the game is added as one line; `ludus analyze --file` reads it.
     """
     from ludus.ui.play import play_in_terminal
 
-    against = against if run is None else run
-    if against is not None and think:
-        against = f"{against}+{think}"
-    play_in_terminal(game, seat, against, seed, _flat(switches))
+    play_in_terminal(game, seat, against, run, think, seed, record, _flat(switches))
 
 
-@app.command(name="eval")
+@command("eval")
 def evaluate(
     game: Game,
     /,
@@ -109,12 +129,13 @@ def evaluate(
         think: How far the run's agent, or each of the bots, looks ahead, as 400, or how long, as 100ms.
         hands: Hands of each match, for games that are sessions of hands (10,000 unless told).
         games: Games of each match (1,000 unless told, 200 if somebody searches).
-        opening: First moves that are made at random, the same for each seat; as the game says unless told.
+        opening: First moves that are made at random, the same for each seat. Default: as the game says, or
+            2 if it has no chance, so that no two games are the same.
         pentobi: Pentobi's engine, if it is not on the PATH.
         seed: The same seed deals the same cards.
     """
     from ludus.commands import eval as command
-    from ludus.match import Terms
+    from ludus.match import Terms, refuse_unknown_run
     from ludus.store.run import is_run, read_config
 
     words, terms = _flat(switches), Terms(hands, games, seed, opening, pentobi)
@@ -123,10 +144,11 @@ def evaluate(
         game = run
     if is_run(Path(game)):
         return command.evaluate_run(Path(game), at, list(against), think, words, terms)
+    refuse_unknown_run(game)
     command.run_tournament(game, list(bots), list(against), think, words, terms)
 
 
-@app.command
+@command()
 def gtp(
     game: Game,
     /,
@@ -150,7 +172,7 @@ def gtp(
     command.serve(game, run, bot, think, seed, _flat(switches))
 
 
-@app.command
+@command()
 def analyze(
     game: Game,
     /,
@@ -171,16 +193,17 @@ def analyze(
         bot: The bot that thinks, without a run.
         think: How long it thinks about a position: `400` positions ahead, or `100ms`.
         moves: The game, as moves with blanks between them; without one, the thinker plays against itself.
-        file: A file with the moves, with blanks or lines between them; # begins a comment.
+        file: A file with the moves, with blanks or lines between them; # begins a comment. Of a file of
+            `ludus play --record`, the last game.
         png: A folder for pictures: the board before each move, and the values over the game.
         seed: The same seed deals and thinks the same.
     """
     from ludus.commands import analyze as command
 
-    command.analyze(game, run, bot, think, command.written(moves, file), png, seed, _flat(switches))
+    command.analyze(game, run, bot, think, moves, file, png, seed, _flat(switches))
 
 
-@app.command
+@command()
 def bench(game: Game, /, *, rows: int = 1024, seconds: float = 3.0, switches: Switches = ()) -> None:
     """Measure the speed of a table on one core, with random legal actions.
 
@@ -193,7 +216,7 @@ def bench(game: Game, /, *, rows: int = 1024, seconds: float = 3.0, switches: Sw
     command.measure(game, rows, seconds, _flat(switches))
 
 
-@app.command
+@command()
 def train(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS]")] = (), /) -> None:
     """Train an agent. `ludus train GAME --help` lists every flag with the game's own values."""
     from ludus.commands import train as command
@@ -201,7 +224,7 @@ def train(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS
     command.run(list(words))
 
 
-@app.command
+@command()
 def resume(
     words: Annotated[tuple[str, ...], Positional, arg(metavar="RUN|latest|URL [FLAGS]")] = (), /
 ) -> None:
@@ -211,7 +234,7 @@ def resume(
     command.resume(list(words))
 
 
-@app.command
+@command()
 def runs(
     place: Annotated[Positional[str], arg(metavar="[FOLDER]")] = "runs", /, *, prune: bool = False
 ) -> None:
@@ -226,7 +249,7 @@ def runs(
     command.show(Path(place), prune)
 
 
-@app.command
+@command()
 def export(
     run: Annotated[Positional[str], arg(metavar="RUN")], /, *, csv: bool = False, onnx: bool = False
 ) -> None:
@@ -242,7 +265,7 @@ def export(
     command.export(Path(run), csv, onnx)
 
 
-@app.command
+@command()
 def doctor() -> None:
     """What this machine has, what is missing, and how to get it."""
     from ludus.commands import doctor as command
@@ -264,14 +287,36 @@ def main(args: list[str] | None = None) -> None:
     try:
         if args[:1] in (["train"], ["resume"]):  # their flags' defaults depend on the game or run
             return (train if args[0] == "train" else resume)(tuple(args[1:]))
-        app.cli(prog="ludus", description=DESCRIPTION, args=args, config=(tyro.conf.FlagCreatePairsOff,))
+        if args[:1] == ["--version"]:
+            return print(f"ludus {__version__}")
+        _command(args)()
     except (KeyboardInterrupt, BrokenPipeError):
         _leave_quietly()
     except Failure as failure:
         _tell(str(failure), failure.exit_code, debug)
+    except ModuleNotFoundError as error:
+        from ludus.core.extras import explain
+
+        said = explain(error, f"ludus {args[0]}") or _unexpected(error)
+        _tell(str(said), said.exit_code, debug)
     except Exception as error:
-        what = f"unexpected {type(error).__name__}: {error}"
-        _tell(f"{what}; run again with --debug for the traceback", Failure.exit_code, debug)
+        _tell(str(_unexpected(error)), Failure.exit_code, debug)
+
+
+def _unexpected(error: Exception) -> Failure:
+    what = f"unexpected {type(error).__name__}: {error}"
+    return Failure(f"{what}; run again with --debug for the traceback")
+
+
+def _command(args: list[str]) -> Callable[[], None]:
+    """The command that was asked for, with its arguments read: errors of reading are apart from its own."""
+    from ludus.commands.flags import reading
+
+    known = args[0] if args and args[0] in NAMES else ""
+    with reading(f"ludus {known}".rstrip()):
+        return app.cli(
+            prog="ludus", description=DESCRIPTION, args=args, config=(tyro.conf.FlagCreatePairsOff,)
+        )
 
 
 def _tell(message: str, exit_code: int, debug: bool) -> None:

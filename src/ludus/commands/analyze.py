@@ -1,19 +1,19 @@
 """`ludus analyze`: what a search thinks of each move of a game."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.columns import Columns
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ludus import games, match, switches
+from ludus import games, match, records, switches
 from ludus.analysis import Step, read_moves, split_moves, study
+from ludus.core import extras
 from ludus.core.errors import Usage
 from ludus.core.rules import Rules
 from ludus.search import Thinker
-from ludus.store.run import read_config
 from ludus.ui.screen import BoardScreen, Screen, screen_of
 from ludus.ui.thoughts import headline, heat_map, heat_of, idea_table, seat_name, values_text
 
@@ -28,13 +28,30 @@ BLUNDER = 0.2
 
 
 def analyze(
-    game: str, run: str | None, bot: str, think: str, words: list[str] | None, png: str | None, seed: int,
-    set_words: list[str],
+    game: str, run: str | None, bot: str, think: str, moves: str | None, file: str | None, png: str | None,
+    seed: int, set_words: list[str],
 ) -> None:  # fmt: skip
     if ":" in game:
         raise Usage(f"{game} can't be searched: analyze is for native games ({', '.join(games.names())})")
-    rules = games.rules(game, **_switches(game, run, set_words))
-    thinker = find_thinker(run or bot, think, game, rules)
+    if png:
+        _need_pillow()
+    options, words = switches.parsed(game, set_words), None
+    if run:
+        options = match.run_switches(Path(run), game, set_words)
+    text = _read(moves, file)
+    if text is not None and records.is_record(text):
+        record = records.last(text, file or "--moves")
+        if record.game != game:
+            raise Usage(f"{file or '--moves'} holds a game of {record.game}, not of {game}")
+        options, words, seed = {**options, **record.switches}, record.moves, record.seed
+    elif text is not None:
+        words = split_moves(text)
+        if not words:
+            raise Usage(
+                f"there are no moves in {file or '--moves'}: leave it out to let the search play itself"
+            )
+    rules = games.rules(game, **options)
+    thinker = find_thinker(run, bot, think, game, rules)
     games.warm_up(game, rules, {bot} & set(games.bot_names(game)) if run is None else ())
     actions = None if words is None else read_moves(rules, words, seed)
     screen = screen_of(game, rules)
@@ -50,46 +67,44 @@ def analyze(
         console.print(f"{pictures.finish()} pictures in {png}")
 
 
-def written(moves: str | None, file: str | None) -> list[str] | None:
-    """The moves of a game as the user gave them, or None if there is no game yet."""
+def _read(moves: str | None, file: str | None) -> str | None:
+    """A game as the user gave it, or None if there is none yet."""
     if moves is not None and file is not None:
         raise Usage("--moves and --file are two games: give one of them")
-    if file is not None:
-        try:
-            moves = Path(file).read_text(errors="replace")
-        except OSError as error:
-            raise Usage(f"can't read the game {file}: {error.strerror}") from None
-    if moves is None:
-        return None
-    words = split_moves(moves)
-    if not words:
-        raise Usage(f"there are no moves in {file or '--moves'}: leave it out to let the search play itself")
-    return words
+    if file is None:
+        return moves
+    try:
+        return Path(file).read_text(errors="replace")
+    except OSError as error:
+        raise Usage(f"can't read the game {file}: {error.strerror}") from None
 
 
-def find_thinker(name: str, think: str, game: str, rules: Rules) -> Thinker:
+def find_thinker(run: str | None, bot: str, think: str, game: str, rules: Rules) -> Thinker:
+    """Who thinks; of whoever doesn't search, it says what does."""
+    name = run or bot
+    if run is None and not games.can_search(rules):
+        able = ", ".join(other for other in games.names() if games.can_search(games.rules(other)))
+        why = "part of the game is hidden" if rules.spec.hidden else "it has one seat"
+        raise Usage(f"{game} can't be analyzed: no bot searches it, because {why}; analyze is for {able}")
     player = match.player(f"{name}+{think}" if think else name, game, rules)
     if not isinstance(player, Thinker):
-        raise Usage(f"{name} does not search, so it has no thoughts to show: take --bot search")
+        instead = f"leave out --{'run' if run else 'bot'} to take the bot search"
+        if not games.can_search(rules):
+            instead = "take the run of an agent that does"
+        raise Usage(f"{name} does not search, so it has no thoughts to show: {instead}")
     return player
 
 
-def _switches(game: str, run: str | None, words: list[str]) -> dict[str, Any]:
-    """An agent thinks under the rules it was trained on, unless told."""
-    options = switches.parsed(game, words)
-    if run is None:
-        return options
-    config = read_config(Path(run))
-    if config.game != game:
-        raise Usage(f"{run} was trained on {config.game}, not on {game}")
-    return {**config.switches, **options}
+def _need_pillow() -> None:
+    try:
+        import PIL  # noqa: F401
+    except ImportError:
+        raise extras.missing("--png", "pillow") from None
 
 
 def _pictures(folder: str, rules: Rules, screen: Screen) -> "Pictures":
-    try:
-        from ludus.ui.pictures import Pictures
-    except ImportError:
-        raise Usage("--png needs pillow: pip install pillow") from None
+    from ludus.ui.pictures import Pictures
+
     try:
         return Pictures(Path(folder), rules, screen)
     except OSError as error:

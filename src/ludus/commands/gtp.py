@@ -8,15 +8,13 @@ from ludus import games, match, switches
 from ludus.core.errors import Usage
 from ludus.core.rules import Bot
 from ludus.gtp.engine import Engine
-from ludus.store.run import read_config
 
 
 def serve(game: str, run: str | None, bot: str | None, think: str, seed: int, words: list[str]) -> None:
     """Answer commands until `quit` or the end of the input."""
     if run and bot:
         raise Usage("choose --run or --bot, not both")
-    options = read_config(Path(run), game).switches if run else {}
-    options = {**options, **switches.parsed(game, words)}
+    options = match.run_switches(Path(run), game, words) if run else switches.parsed(game, words)
     rules: Any = games.rules(game, **options)
     if rules.spec.game != "blokus":
         raise Usage(f"{game} has no GTP: it is for blokus")

@@ -4,21 +4,24 @@ its folder may offer `make_screen(rules)`, and without one the text forms of the
 
 import secrets
 import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from ludus import games, match, switches
+from ludus import games, match, records, switches
 from ludus.analysis import ideas_of
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
-from ludus.core.rules import Bot, Rules, legal_actions
+from ludus.core.rules import Bot, Rules, States, Streams, legal_actions
 from ludus.search import Thinker
 from ludus.ui.screen import BoardScreen, Cell, Screen, screen_of
 from ludus.ui.thoughts import heat_map, heat_of, idea_table
 
-COMMANDS = "?  help      hint  what a strong player would do      q  quit"
+COMMANDS = "?  help      hint  what a strong player would do      undo  take back      q  quit"
 HINTS = 3
 
 
@@ -26,61 +29,138 @@ class Quit(Exception):
     """The person has had enough."""
 
 
-def play_in_terminal(game: str, seat: int, against: str | None, seed: int | None, words: list[str]) -> None:
+class TakeBack(Exception):
+    """The person wants the previous decision back."""
+
+
+def play_in_terminal(
+    game: str, seat: int, against: str | None, run: str | None, think: str, seed: int | None,
+    record: str | None, words: list[str],
+) -> None:  # fmt: skip
     if ":" in game:
         raise Usage(f"{game} can't be played here: play is for native games ({', '.join(games.names())})")
-    rules = games.rules(game, **switches.parsed(game, words))
+    if against is not None and run is not None:
+        raise Usage("choose --against or --run, not both")
+    options = match.run_switches(Path(run), game, words) if run else switches.parsed(game, words)
+    rules, names = games.rules(game, **options), games.bot_names(game)
     if not 0 <= seat < rules.spec.seats:
         raise Usage(f"{game} has no seat {seat}: choose from 0 to {rules.spec.seats - 1}")
-    names = games.bot_names(game)
-    against = against or names[-1]
-    opponent = match.player(against, game, rules)
+    name = run or against or names[-1]
+    name = f"{name}+{think}" if think else name
+    opponent = match.player(name, game, rules)
     adviser = opponent if isinstance(opponent, Thinker) else games.bot(names[-1], game, rules)
-    games.warm_up(game, rules, {against, names[-1]} & set(names))
+    if record is not None:
+        _refuse_unwritable(Path(record))
+    games.warm_up(game, rules, {match.split_name(name)[0], names[-1]} & set(names))
     seed = secrets.randbelow(2**31) if seed is None else seed
-    session = Session(rules, screen_of(game, rules), seat, opponent, adviser, seed)
-    session.console.print(f"[bold]{game}[/]: you have seat {seat}, {against} the others; seed {seed}")
-    session.console.print(f"[dim]{COMMANDS}[/]")
+    heading = f"{game}: you have seat {seat}, {name} the others; seed {seed}"
+    session = Session(rules, screen_of(game, rules), seat, opponent, adviser, seed, heading)
     try:
         session.run()
     except Quit:
         session.console.print("You left the game.")
+    finally:
+        if record is not None and session.moves:
+            told = {**_defaults(game), **options}
+            records.append(
+                Path(record),
+                records.Record(game, seed, seat, name, told, session.moves, session.result or "unfinished"),
+            )
+            session.console.print(f"recorded in {record}", style="dim", soft_wrap=True)
+
+
+def _defaults(game: str) -> dict[str, Any]:
+    return {switch.name: switch.default for switch in switches.listed(games.find(game).Options)}
+
+
+def _refuse_unwritable(file: Path) -> None:
+    """Before the game, not after it."""
+    try:
+        file.open("a").close()
+    except OSError as error:
+        raise Usage(f"can't record the game in {file}: {error.strerror}") from None
+
+
+@dataclass
+class Moment:
+    """The game before one of the person's decisions."""
+
+    states: States
+    rng: Streams
+    luck: Streams
+    fresh: list[Cell]
+    moves: int  # made so far
 
 
 class Session:
     """One person's game against a bot."""
 
     def __init__(
-        self, rules: Rules, screen: Screen, seat: int, opponent: Bot, adviser: Bot, seed: int
+        self, rules: Rules, screen: Screen, seat: int, opponent: Bot, adviser: Bot, seed: int, heading: str
     ) -> None:
         self.rules, self.screen, self.seat = rules, screen, seat
-        self.opponent, self.adviser = opponent, adviser
+        self.opponent, self.adviser, self.heading = opponent, adviser, heading
         self.console = Console(highlight=False)
         self.fresh: list[Cell] = []  # taken since the person last decided
+        self.past: list[Moment] = []  # before each of the person's decisions so far
+        self.moves: list[str] = []
+        self.result = ""
         self.states = rules.blank(1)
         self.rng, self.luck = seeds.rows(seed, 1, "deal"), seeds.rows(seed, 1, "choice")
         rules.deal(self.states, self.rng)
 
     def run(self) -> None:
+        self.console.print(f"[dim]{COMMANDS}[/]")
         while not self.rules.over(self.states)[0]:
             mover = int(self.rules.seat(self.states)[0])
-            if mover == self.seat:
-                action, self.fresh = self._ask(), []
-            else:
-                action = int(self.opponent.choose(self.states.copy(), self.luck)[0])
-                self.console.print(f"[dim]seat {mover}:[/]", self.screen.told(self.states[0], action))
-                if isinstance(self.screen, BoardScreen):
-                    self.fresh += self.screen.covers(self.states[0], action)
-            before = self.states.copy()
-            self.rules.play(self.states, np.array([action], np.int32), self.rng)
-            settled = self.screen.settled(before[0], action, self.states[0])
-            if settled is not None:
-                self.console.print(settled)
+            if mover != self.seat:
+                self._play(self._answer(mover))
+                continue
+            now = Moment(self.states.copy(), self.rng.copy(), self.luck.copy(), self.fresh, len(self.moves))
+            try:
+                action = self._ask()
+            except TakeBack:
+                self._take_back()
+                continue
+            self.past.append(now)
+            self.fresh = []
+            self._play(action)
         self._tell_result()
+
+    def _answer(self, mover: int) -> int:
+        """The opponent's move, told."""
+        action = int(self.opponent.choose(self.states.copy(), self.luck)[0])
+        self.console.print(f"[dim]seat {mover}:[/]", self.screen.told(self.states[0], action))
+        if isinstance(self.screen, BoardScreen):
+            self.fresh = self.fresh + self.screen.covers(self.states[0], action)
+        return action
+
+    def _play(self, action: int) -> None:
+        before = self.states.copy()
+        self.moves.append(self.rules.action_text(before[0], action))
+        self.rules.play(self.states, np.array([action], np.int32), self.rng)
+        settled = self.screen.settled(before[0], action, self.states[0], self.seat)
+        if settled is None:
+            return
+        self.console.print(settled)
+        if not self.rules.over(self.states)[0] and sys.stdin.isatty():
+            if self._read("[dim]Enter goes on, q quits[/] > ") in ("q", "quit", "exit"):
+                raise Quit
+
+    def _take_back(self) -> None:
+        if not self.past:
+            self.console.print("[red]There is nothing to take back: this is your first decision.[/]")
+            return
+        moment = self.past.pop()
+        self.states, self.rng, self.luck = moment.states, moment.rng, moment.luck
+        self.fresh, self.moves = moment.fresh, self.moves[: moment.moves]
+        seen = " You have seen cards that were hidden then." if self.rules.spec.hidden else ""
+        self.console.print(f"Taken back: this is your previous decision.{seen}")
 
     def _ask(self) -> int:
         """Ask until the answer is a legal action."""
         state = self.states[0]
+        self.console.print(f"[dim]{escape(self.heading)}[/]", soft_wrap=True)
         if isinstance(self.screen, BoardScreen):
             self.console.print(self.screen.show(state, self.seat, self.fresh))
         else:
@@ -89,8 +169,10 @@ class Session:
             answer = self._read(f"[bold]{escape(self.screen.expects(state))}[/] > ")
             if answer in ("q", "quit", "exit"):
                 raise Quit
+            if answer == "undo":
+                raise TakeBack
             if answer in ("?", "help"):
-                self.console.print(self.screen.help(state) + f"\n[dim]{COMMANDS}[/]")
+                self.console.print(f"{escape(self.screen.help(state))}\n[dim]{COMMANDS}[/]")
             elif answer == "hint":
                 self._hint(state)
             elif answer:
@@ -113,11 +195,13 @@ class Session:
         try:
             action = self.rules.parse_action(state, answer)
         except Usage as problem:
-            self.console.print(f"[red]{escape(str(problem))}[/]")
+            self.console.print(f"[red]{escape(str(problem))}[/]  (? helps)")
             return None
         if action in legal_actions(self.rules, state):
             return action
-        self.console.print(f"[red]{escape(answer)} is not possible here.[/] {self.screen.help(state)}")
+        self.console.print(
+            f"[red]{escape(answer)} is not possible here.[/] {escape(self.screen.help(state))}"
+        )
         return None
 
     def _read(self, prompt: str) -> str:
@@ -134,8 +218,8 @@ class Session:
     def _tell_result(self) -> None:
         score = np.zeros((1, self.rules.spec.seats), np.float32)
         self.rules.score(self.states, score)
-        said = ", ".join(
+        self.result = ", ".join(
             f"{'you' if seat == self.seat else f'seat {seat}'} {points:+g}"
             for seat, points in enumerate(score[0].tolist())
         )
-        self.console.print(f"[bold]Final score:[/] {said}")
+        self.console.print(f"[bold]Final score:[/] {self.result}")

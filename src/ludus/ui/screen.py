@@ -32,8 +32,8 @@ class Screen(Protocol):
         """Another seat's action in `state`, without what is hidden."""
         ...
 
-    def settled(self, before: np.void, action: int, after: np.void) -> RenderableType | None:
-        """What an action brought to an end (a hand, the game), explained."""
+    def settled(self, before: np.void, action: int, after: np.void, seat: int) -> RenderableType | None:
+        """What an action brought to an end (a hand, the game), explained to `seat`."""
         ...
 
 
@@ -81,7 +81,7 @@ class PlainScreen:
     def told(self, state: np.void, action: int) -> RenderableType:
         return self.rules.action_text(state, action)
 
-    def settled(self, before: np.void, action: int, after: np.void) -> RenderableType | None:
+    def settled(self, before: np.void, action: int, after: np.void, seat: int) -> RenderableType | None:
         return None
 
 

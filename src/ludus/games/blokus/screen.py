@@ -78,7 +78,7 @@ class BlokusScreen:
     def expects(self, state):
         if state["stuck"] >> state["turn"] & 1:
             return "none of your pieces fits: pass"
-        return "the squares to cover, as in e9,d10,e10,f10,e11"
+        return "a piece and a square, as in F e9, or all its squares, as in e9,d10,e10,f10,e11"
 
     def help(self, state):
         legal = np.zeros((1, self.rules.spec.actions), bool)
@@ -92,6 +92,8 @@ class BlokusScreen:
             [
                 "A piece must touch a corner of your own pieces and none of their edges (+ marks such "
                 "corners); the first one covers your start point. Pieces may be turned and flipped.",
+                "F e9 places the piece F so that it covers e9. If there are several ways to do that, name "
+                "more of its squares (F e9 e11), or take one by its number in the list (F e9 2).",
                 f"Ways to place your pieces now: {fits}.",
             ]
         )
@@ -101,14 +103,17 @@ class BlokusScreen:
             return "passes"
         return f"{piece_name(self.rules, action)} to {self.rules.action_text(state, action)}"
 
-    def settled(self, before, action, after):
+    def settled(self, before, action, after, seat):
         if not self.rules.over(np.array([after]))[0]:
             return None
         points = after["points"].tolist()
-        winners = [f"seat {seat}" for seat in range(len(points)) if points[seat] == max(points)]
-        told = ", ".join(f"seat {seat} {count}" for seat, count in enumerate(points))
-        won = f"{winners[0]} wins" if len(winners) == 1 else f"a draw between {' and '.join(winners)}"
-        return Group("", self._board(after, before["turn"]), f"Nobody can move. Points: {told}; {won}.")
+        names = ["you" if other == seat else f"seat {other}" for other in range(len(points))]
+        winners = [name for name, own in zip(names, points, strict=True) if own == max(points)]
+        told = ", ".join(f"{name} {own}" for name, own in zip(names, points, strict=True))
+        won = f"a draw between {' and '.join(winners)}"
+        if len(winners) == 1:
+            won = "you win" if winners == ["you"] else f"{winners[0]} wins"
+        return Group("", self._board(after, seat), f"Nobody can move. Points: {told}; {won}.")
 
 
 def halves(drawing: str) -> list[str]:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ludus.core.errors import Usage
+from ludus.core.rules import legal_actions
 from ludus.games.blokus.moves import ALL_PLACED, SINGLE_LAST, find_stuck, place, start
 from ludus.games.blokus.pieces import NAMES, SHAPE_NUMBER, SHAPES, shape_of
 
@@ -61,16 +62,23 @@ def from_below(square: Square) -> Square:
 
 
 def parse_action(rules, state: np.void, line: str) -> int:
-    """Squares in any order; what the rules forbid is refused with the reason."""
+    """All squares of a placement in any order, or a piece and squares it covers, as in `F e9`.
+
+    What the rules forbid is refused with the reason.
+    """
     seat = int(state["turn"])
     is_stuck = bool(state["stuck"] >> seat & 1)
     if line.strip().lower() == PASS:
         if not is_stuck:
             raise Usage("you can't pass: a piece of yours still fits")
         return rules.board.placements
-    squares = [parse_square(word, rules.board.side) for word in line.lower().replace(",", " ").split()]
+    first, _, rest = line.strip().partition(" ")
+    is_named = first.upper() in NAMES and (rest or len(first) == 1)  # a lone i3 is a square
+    if is_named and not _is_placement(rules, state, line):
+        return _named_placement(rules, state, first.upper(), rest)
+    squares = _squares(rules, line)
     if not squares:
-        raise Usage("a move is the squares to cover, as in e9,d10,e10,f10,e11, or pass")
+        raise Usage("a move is the squares to cover, as in e9,d10,e10,f10,e11, a piece and a square, or pass")
     action = action_of(rules, seat, squares)
     if action is None:
         raise Usage(f"{line!r} is no piece: one to five different squares joined at their edges")
@@ -78,6 +86,46 @@ def parse_action(rules, state: np.void, line: str) -> int:
     if reason:
         raise Usage(f"{line!r} is not possible: {reason}")
     return action
+
+
+def _squares(rules, line: str) -> list[Square]:
+    return [parse_square(word, rules.board.side) for word in line.lower().replace(",", " ").split()]
+
+
+def _is_placement(rules, state: np.void, line: str) -> bool:
+    """Whether the words are squares that can be covered: I3 and L4 are names of squares and of pieces."""
+    try:
+        squares = _squares(rules, line)
+    except Usage:
+        return False
+    action = action_of(rules, int(state["turn"]), squares)
+    return action is not None and not why_not(rules, state, squares, int(rules.board.placement_piece[action]))
+
+
+def _named_placement(rules, state: np.void, name: str, rest: str) -> int:
+    """The placement of a piece over some squares; a number at the end chooses from several."""
+    words = rest.replace(",", " ").split()
+    number = int(words.pop()) if len(words) > 1 and words[-1].isascii() and words[-1].isdigit() else None
+    if not words:
+        raise Usage(f"where? name a square that {name} covers, as in {name} e9")
+    seat, squares = int(state["turn"]), set(_squares(rules, " ".join(words)))
+    if not state["left"][seat] >> NAMES.index(name) & 1:
+        raise Usage(f"your piece {name} is already on the board")
+    ways = [
+        action
+        for action in legal_actions(rules, state).tolist()
+        if action < rules.board.placements and piece_name(rules, action) == name
+        and squares <= set(placed_squares(rules, seat, action))
+    ]  # fmt: skip
+    where = f"{name} {' '.join(words)}"
+    if not ways:
+        raise Usage(f"there is no way to place {name} over {' and '.join(words)} now")
+    if number is not None and not 1 <= number <= len(ways):
+        raise Usage(f"{where} can be placed in {len(ways)} ways, so {number} is none of them")
+    if number is None and len(ways) > 1:
+        listed = "; ".join(f"{n} {action_text(rules, state, way)}" for n, way in enumerate(ways, 1))
+        raise Usage(f"{where} can be placed in {len(ways)} ways, say which as in {where} 1: {listed}")
+    return ways[(number or 1) - 1]
 
 
 def why_not(rules, state: np.void, squares: list[Square], piece: int) -> str | None:

@@ -39,7 +39,8 @@ class Connect4Screen:
     def told(self, state, action):
         return f"{'XO'[state['moves'] % 2]} to column {self.rules.action_text(state, action)}"
 
-    def settled(self, before, action, after):
+    def settled(self, before, action, after, seat):
         if after["winner"]:
-            return f"{self.show(after, 0)}\n{'XO'[after['winner'] - 1]} has four in a line."
+            won = "you win" if after["winner"] == seat + 1 else "you lose"
+            return f"{self.show(after, 0)}\n{'XO'[after['winner'] - 1]} has four in a line: {won}."
         return f"{self.show(after, 0)}\nNobody wins." if after["moves"] == CELLS else None

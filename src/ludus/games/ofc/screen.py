@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ludus.games.ofc.cards import EMPTY, JOKER, RANKS, best, category, value_text
+from ludus.games.ofc.cards import EMPTY, JOKER, RANKS, best, card_text, category, value_text
 from ludus.games.ofc.hand import STREETS, place_cards, set_fantasy
 from ludus.games.ofc.scoring import (
     BOTTOM,
@@ -29,10 +29,9 @@ from ludus.games.ofc.scoring import (
     stays,
     top_royalty,
 )
-from ludus.games.ofc.text import ROWS, row_letters
+from ludus.games.ofc.text import ROW_NAMES, ROWS, row_letters
 
 SUITS = (("♣", "green"), ("♦", "bright_blue"), ("♥", "red"), ("♠", "bold white"))
-ROW_NAMES = ("top", "middle", "bottom")
 ROYALTY = {
     TOP: top_royalty,
     MIDDLE: lambda v: MIDDLE_ROYALTY[category(v)],
@@ -41,11 +40,11 @@ ROYALTY = {
 
 
 def card_mark(card: int) -> Text:
-    """Two columns: rank and suit, or a numbered joker."""
+    """Two columns: rank and suit, or a numbered joker, as it is typed."""
     if card == EMPTY:
         return Text("··", "dim")
     if card >= JOKER:
-        return Text(f"★{card - JOKER + 1}", "bold magenta")
+        return Text(card_text(card), "bold magenta")
     suit, colour = SUITS[card % 4]
     return Text(RANKS[card // 4] + suit, colour)
 
@@ -107,9 +106,9 @@ class OfcScreen:
         room = ", ".join(f"{name} {left}" for name, left in zip(ROW_NAMES, rooms, strict=True))
         lines = [
             f"Room: {room}. Letters stand for your cards from left to right: t top, m middle, b bottom.",
-            "Cards can be named too: As:t 7d:b 2c:-",
-            "Bottom must beat middle and middle must beat top, or the board fouls. QQ or better on top, "
-            "without a foul, leads to Fantasyland.",
+            "Cards can be named too: As:t 7d:b X1:- (X1 and X2 are the jokers).",
+            "A row may not be stronger than the row below it, or the board fouls; equal rows stand. "
+            "QQ or better on top, without a foul, leads to Fantasyland.",
         ]
         return "\n".join(lines)
 
@@ -124,20 +123,22 @@ class OfcScreen:
                 told.append(card_line(np.array(cards))).append(f" {name}   ", "dim")
         return told
 
-    def settled(self, before, action, after):
+    def settled(self, before, action, after, seat):
         if after["hand"] == before["hand"]:
             return None
         hand = np.array([before])
         place_cards(hand[0], action)
         set_fantasy(hand[0])
-        return Showdown(hand[0]).explained(before, after)
+        return Showdown(hand[0], seat).explained(before, after)
 
 
 class Showdown:
-    """One finished hand: what each board is worth, and who pays whom."""
+    """One finished hand: what each board is worth, and who pays whom, as told to `reader`."""
 
-    def __init__(self, hand: np.void) -> None:
+    def __init__(self, hand: np.void, reader: int) -> None:
         self.hand, self.seats = hand, int(hand["seats"])
+        self.names = ["you" if seat == reader else f"seat {seat}" for seat in range(self.seats)]
+        self.reader = reader
         self.values = np.zeros((self.seats, 3), np.int64)
         boards = hand["board"]
         self.stands = [bool(board_values(boards[seat], self.values[seat])) for seat in range(self.seats)]
@@ -151,8 +152,7 @@ class Showdown:
         lines = [self._boards(before), *self._pairs()]
         for seat in range(self.seats):
             lines += self._fantasyland(seat)
-        total = ", ".join(f"seat {seat} {points:+g}" for seat, points in enumerate(self.won.tolist()))
-        lines.append(Text(f"This hand: {total}", "bold"))
+        lines.append(Text(f"This hand: {self._points(self.won, '+g')}", "bold"))
         return Panel(
             Group(*lines, *self._beyond(before, after)), title=f"showdown of hand {before['hand'] + 1}"
         )
@@ -162,13 +162,22 @@ class Showdown:
         table.add_column("")
         for seat in range(self.seats):
             fantasy = " (Fantasyland)" if before["fantasy_cards"][seat] else ""
-            table.add_column(f"seat {seat}{fantasy}")
+            table.add_column(f"{self.names[seat]}{fantasy}")
         for row, name in enumerate(ROW_NAMES):
             table.add_row(
                 name, *(card_line(row_cards(board, row)) for board in self.hand["board"][: self.seats])
             )
             table.add_row("", *(self._row_name(seat, row) for seat in range(self.seats)))
         return table
+
+    def _points(self, points, form):
+        return ", ".join(
+            f"{name} {one:{form}}" for name, one in zip(self.names, points.tolist(), strict=True)
+        )
+
+    def _does(self, seat, verb):
+        """`You foul`, `Seat 1 fouls`"""
+        return f"{self.names[seat].capitalize()} {verb if seat == self.reader else verb + 's'}"
 
     def _row_name(self, seat, row):
         value = int(self.values[seat, row])
@@ -180,7 +189,7 @@ class Showdown:
         """A line for each two seats, and their points into `won`."""
         for seat in range(self.seats):
             if not self.stands[seat]:
-                yield Text(f"Seat {seat} fouls: its rows are not in order.", "red")
+                yield Text(f"{self._does(seat, 'foul')}: a row is stronger than the row below it.", "red")
         for first in range(self.seats):
             for second in range(first + 1, self.seats):
                 stand = self.stands[first], self.stands[second]
@@ -188,7 +197,7 @@ class Showdown:
                 self.won[first] += points
                 self.won[second] -= points
                 why = self._why(first, second)
-                yield Text(f"seat {first} against seat {second}: {points:+d}  ({why})")
+                yield Text(f"{self.names[first]} against {self.names[second]}: {points:+d}  ({why})")
 
     def _why(self, first, second):
         bonus = [int(royalties(self.values[seat])) if self.stands[seat] else 0 for seat in (first, second)]
@@ -196,7 +205,7 @@ class Showdown:
             return "both foul, nobody pays"
         if not self.stands[first] or not self.stands[second]:
             fouler = second if self.stands[first] else first
-            return f"seat {fouler} fouls: {FOUL_COST}, and royalties {max(bonus)}"
+            return f"{self._does(fouler, 'foul').lower()}: {FOUL_COST}, and royalties {max(bonus)}"
         signs = np.sign(self.values[first] - self.values[second])
         rows = ", ".join(f"{name} {sign:+d}" for name, sign in zip(ROW_NAMES, signs, strict=True))
         scoop = f", scoop {SCOOP * int(signs[0]):+d}" if abs(signs.sum()) == 3 else ""
@@ -208,14 +217,15 @@ class Showdown:
             return
         if state["fantasy_cards"][seat]:
             stay = stays(self.values[seat], state["stay_middle"] == 1)
-            yield Text(f"Seat {seat} {'stays in' if stay else 'leaves'} Fantasyland.", "magenta")
+            does = self._does(seat, "stay") + " in" if stay else self._does(seat, "leave")
+            yield Text(f"{does} Fantasyland.", "magenta")
         elif cards := entry_cards(self.values[seat], state["fantasy"]):
-            yield Text(f"Seat {seat} earns Fantasyland with {cards} cards.", "bold magenta")
+            yield Text(f"{self._does(seat, 'earn')} Fantasyland with {cards} cards.", "bold magenta")
 
     def _beyond(self, before, after):
         """Points that came with the same action: valued Fantasyland, or hands that nobody had to decide."""
         rest = (after["points"] - before["points"])[: self.seats] - self.won
-        said = ", ".join(f"seat {seat} {points:+.4g}" for seat, points in enumerate(rest.tolist()))
+        said = self._points(rest, "+.4g")
         skipped = int(after["hand"] - before["hand"]) - 1
         if skipped:
             yield Text(f"{skipped} more hand(s) with every seat in Fantasyland: {said}", "magenta")

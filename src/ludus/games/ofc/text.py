@@ -9,6 +9,7 @@ from ludus.games.ofc.scoring import ROW_SIZE, ROW_START
 
 ROWS = "tmb"
 """The rows' letters: top, middle, bottom. A discarded card is marked with -"""
+ROW_NAMES = ("top", "middle", "bottom")
 FORM = (
     "hand N; button N; turn N; street N; drawn CARDS; then for each seat: "
     "board ROW / ROW / ROW; out CARDS; fantasy N CARDS; points N; stats N ..."
@@ -120,19 +121,38 @@ def row_letters(action: int) -> str:
 
 
 def parse_action(state: np.void, line: str) -> int:
-    """`2c:m As:t Kd:-`, in any order, or just the rows of the cards as drawn: `mt-`."""
+    """`2c:m As:t Kd:-`, in any order, or just the rows of the cards as drawn: `mt-`.
+
+    What doesn't fit is refused with the reason.
+    """
     drawn = [int(card) for card in state["drawn"] if card != EMPTY]
-    letters = _letters(drawn, line.strip())
+    letters = _letters(drawn, line.replace(",", " ").strip())
     out = 0 if len(drawn) == FIRST_DRAW else 1
-    wrong = set(letters) - set(ROWS + "-")
-    if len(letters) != len(drawn) or wrong or letters.count("-") != out:
+    if problem := _problem(letters, len(drawn), out):
         example = "ttmbb" if out == 0 else "mt-"
-        raise Usage(f"{line!r} is not a placement: a row ({', '.join(ROWS)}) for each card"
+        raise Usage(f"{line!r} is not a placement: {problem}; write a row ({', '.join(ROWS)}) for each card"
                     f"{' and - for the one you discard' if out else ''}, as in {example}")  # fmt: skip
+    for row, letter in enumerate(ROWS):
+        room = ROW_SIZE[row] - state["count"][state["turn"]][row]
+        if letters.count(letter) > room:
+            left = f"has room for {room}, not {letters.count(letter)}" if room else "is full"
+            raise Usage(f"{line!r} is not possible: {ROW_NAMES[row]} {left}")
     rows = [ROWS.index(letter) for letter in letters if letter != "-"]
     if out == 0:
         return sum(row * 3 ** (FIRST_DRAW - 1 - card) for card, row in enumerate(rows))
     return FIRST_ACTIONS + rows[0] * 9 + rows[1] * 3 + letters.index("-")
+
+
+def _problem(letters: str, cards: int, out: int) -> str | None:
+    """Why letters don't place that many cards, if they don't; out: how many are discarded."""
+    for letter in letters:
+        if letter not in ROWS + "-":
+            return f"{letter!r} is no row"
+    if len(letters) != cards:
+        return f"it has {len(letters)} letters for {cards} cards"
+    if letters.count("-") != out:
+        return f"it discards {letters.count('-')} cards, not {out}"
+    return None
 
 
 def _letters(drawn: list[int], line: str) -> str:

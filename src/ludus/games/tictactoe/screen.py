@@ -35,7 +35,8 @@ class TicTacToeScreen:
     def told(self, state, action):
         return f"{'XO'[state['moves'] % 2]} to {self.rules.action_text(state, action)}"
 
-    def settled(self, before, action, after):
+    def settled(self, before, action, after, seat):
         if after["winner"]:
-            return f"{self.show(after, 0)}\n{'XO'[after['winner'] - 1]} has three in a line."
+            won = "you win" if after["winner"] == seat + 1 else "you lose"
+            return f"{self.show(after, 0)}\n{'XO'[after['winner'] - 1]} has three in a line: {won}."
         return f"{self.show(after, 0)}\nNobody wins." if after["moves"] == 9 else None
