@@ -7,6 +7,7 @@ from rich.console import Console
 from ludus import cli, games
 from ludus.core import seeds
 from ludus.core.conformance import Play
+from ludus.core.errors import Usage
 from ludus.games.blokus.pieces import PIECES
 from ludus.games.blokus.screen import BlokusScreen, halves
 
@@ -37,6 +38,29 @@ def test_moves_are_typed_as_squares_and_answered(play):
     assert "10 · · · X X X · ·" in out and "5 points" in out
     assert "seat 1: " in out and "j5" in out.split("seat 1: ")[1].splitlines()[0]
     assert "20 pieces left" in out and "You left the game." in out
+
+
+def test_a_piece_and_a_square_are_a_move(play):
+    out = play("X", "X e10", "X e9 e11", "L4 j5 k5", "T4 j6 99", "X e10")
+    assert "where? name a square that X covers" in out
+    assert "X e10 can be placed in 5 ways, say which as in X e10 1:\n1: e10,d11,e11,f11,e12\n2: " in out
+    assert "10 · · · X X X · ·" in out and "seat 1: " in out  # e9 and e11 leave one way
+    assert "there is no way to place L4 over j5 and k5 now" in out or "L4 j5 k5 can be placed" in out
+    assert "your piece X is already on the board" in out
+
+
+def test_names_of_pieces_that_are_squares_too_are_squares_where_they_can_be():
+    rules = games.rules("blokus")
+    states = rules.blank(1)
+    rules.deal(states, seeds.rows(0, 1))
+    rules.play(states, np.array([rules.parse_action(states[0], "e10")], np.int32), seeds.rows(0, 1))
+    assert rules.action_text(states[0], rules.parse_action(states[0], "I5 J5")) == "i5,j5"  # not the piece I5
+    long = rules.parse_action(states[0], "I5 j5 j1")
+    assert rules.action_text(states[0], long) == "j1,j2,j3,j4,j5"
+    with pytest.raises(Usage, match="can be placed in 10 ways"):
+        rules.parse_action(states[0], "i5 j5 11")
+    chosen = {rules.parse_action(states[0], f"i5 j5 {number}") for number in range(1, 11)}
+    assert len(chosen) == 10
 
 
 def test_corners_to_go_on_from_are_marked(play):

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -333,3 +334,248 @@ def test_bench_core_prints_figures_by_name():
     source = (Path(__file__).parent.parent / "bench" / "core.py").read_text()
     for name in ("ofc.table", "ofc.table.scaling", "table.overhead", "worker.start", "ofc.fl14", "ofc.fl17"):
         assert f'"{name}"' in source
+
+
+# ---- play: taking back, pausing, recording
+
+
+def test_undo_goes_back_to_the_previous_decision(ludus):
+    typed = "undo\nb2\nundo\nb2\na1\na2\na3\nc1\nc2\nc3\nb1\nb3"
+    code, out, err = ludus("play", "tictactoe", "--against", "greedy", "--seed", "1", typed=typed)
+    assert code == 0, err
+    assert "There is nothing to take back" in out and "Taken back" in out
+    answers = re.findall(r"seat 1: O to (\w\d)", out)
+    assert answers[0] == answers[1], "the same move again was answered otherwise"
+    assert out.count("tictactoe: you have seat 0, greedy the others; seed 1") >= 3  # above each board
+
+
+def test_taking_back_says_what_was_seen(ludus):
+    _, out, _ = ludus("play", "ofc", "--against", "greedy", "--seed", "3", typed="tmmbb\nundo\ntmmbb\nq")
+    assert "Taken back: this is your previous decision. You have seen cards that were hidden then." in out
+    boards = re.findall(r"your cards: (.*)", out)
+    assert boards[0] == boards[2] and boards[1] == boards[3]
+
+
+def test_hands_wait_for_the_person(ludus, monkeypatch):
+    """At a terminal every showdown but the last is followed by a pause."""
+    later = "\n".join(f"{a}{b}-" for a in "bmt" for b in "bmt")
+    typed = "\n".join(["tmmbb", later, later, later, later, "q"])
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    _, out, _ = ludus("play", "ofc", "--against", "greedy", "--seed", "3", "--set", "hands=2", typed=typed)
+    shown = out.partition("showdown of hand 1")[2]
+    assert "Enter goes on" in shown.partition("hand 2 of 2")[0]
+
+
+def test_a_recorded_game_can_be_analyzed(ludus, tmp_path):
+    moves = "4\n4\n4\n1\n2\n3\n5\n6\n7\n" * 4
+    for seed, seat in (("1", "0"), ("5", "1")):
+        args = ("play", "connect4", "--against", "greedy", "--seed", seed, "--seat", seat)
+        code, out, err = ludus(*args, "--record", "games.txt", typed=moves)
+        assert code == 0 and "recorded in games.txt" in out, err
+    ludus("play", "ofc", "--seed", "1", "--against", "greedy", "--record", "games.txt", typed="tmmbb\nq")
+    lines = (tmp_path / "games.txt").read_text().splitlines()
+    assert len(lines) == 3 and lines[2].endswith("# unfinished")
+    assert re.fullmatch(
+        r"ludus play connect4 --seed 5 --seat 1 --against greedy( \| \d)+ # seat 0 .*", lines[1]
+    )
+    code, out, err = ludus("analyze", "connect4", "--file", "games.txt", "--think", "20")
+    assert code == 0, err
+    played = re.findall(r"^\d+\. [XO] plays (\d)", out, re.M)
+    assert played == re.findall(r"\| (\d)", lines[1])
+    code, _, err = ludus("analyze", "tictactoe", "--file", "games.txt")
+    assert code == 2 and one_line(err) == "ludus: games.txt holds no game of tictactoe"
+    code, _, err = ludus("play", "connect4", "--record", "no/such/folder", typed="q")
+    assert code == 2 and "can't record the game in no/such/folder" in one_line(err)
+
+
+def test_a_record_of_any_game_reads_back():
+    from ludus import games, records
+    from ludus.analysis import read_moves
+    from ludus.core import seeds
+    from ludus.core.conformance import Play
+
+    for game, options in (
+        ("ofc", {"seats": 2, "hands": 1, "stay_middle": True}),
+        ("blokus", {"board": "duo"}),
+    ):
+        rules = games.rules(game, **options)
+        play, moves, actions = Play(rules, rows=1), [], []
+        play.states, play.rng = rules.blank(1), seeds.rows(9, 1, "deal")
+        rules.deal(play.states, play.rng)
+        for states, chosen in play.decisions():
+            moves.append(rules.action_text(states[0], int(chosen[0])))
+            actions.append(int(chosen[0]))
+        record = records.Record(game, 9, 0, "runs/my run", options, moves, "you +1")
+        again = records.last(f"# mine\n{record.line()}\n", game, "a file")
+        assert again == record and read_moves(rules, again.moves, again.seed) == actions
+
+
+# ---- whom to play, and under which rules
+
+
+def test_the_strongest_bot_thinks_as_long_as_told(ludus):
+    _, out, _ = ludus("play", "tictactoe", "--think", "30", "--seed", "1", typed="b2\nq")
+    assert "search+30 the others" in out
+    code, _, err = ludus("play", "ofc", "--think", "5s", typed="q")
+    assert code == 2 and "rollout doesn't look ahead" in one_line(err)
+
+
+@pytest.fixture(scope="module")
+def three_seats(tmp_path_factory):
+    """A run of OFC for three seats, with jokers=0, that has learned nothing."""
+    from ludus.config import overlay, resolve
+    from ludus.train.loop import train
+
+    folder = tmp_path_factory.mktemp("runs") / "a+run@home"
+    told = {
+        "run": str(folder),
+        "decisions": 1,
+        "workers": "0",
+        "steps": 4,
+        "rows": 2,
+        "switches": {"jokers": 0},
+    }
+    train(overlay(resolve("ofc", "test"), told, "test"), lambda metrics: None)
+    return folder
+
+
+def test_a_run_plays_by_the_rules_it_was_trained_on(ludus, three_seats):
+    run = str(three_seats)
+    code, out, err = ludus("play", "ofc", "--run", run, "--seed", "1", "--record", "x", typed="tmmbb\nq")
+    assert code == 0, err
+    assert "hand 1 of 10" in out  # as evaluated: in full
+    assert " jokers=0 " in Path("x").read_text() and "fantasyland_hands=played" in Path("x").read_text()
+    _, out, _ = ludus("play", "ofc", "--run", run, "--set", "hands=3", typed="q")
+    assert "hand 1 of 3" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("play blokus --run RUN", "is a run of ofc, not of blokus"),
+        ("eval blokus --run RUN", "is a run of ofc, not of blokus"),
+        ("gtp blokus --run RUN", "is a run of ofc, not of blokus"),
+        ("analyze blokus --run RUN", "is a run of ofc, not of blokus"),
+        ("eval blokus --bots RUN greedy", "is a run of ofc, not of blokus"),
+        ("play ofc --run RUN --set seats=2", "trained with seats=3, so its network can't play with seats=2"),
+        ("eval RUN --set seats=2", "trained with seats=3, so its network can't play with seats=2"),
+        ("eval ofc --bots RUN greedy --set seats=2", "seats=3, so its network can't play with seats=2"),
+        ("analyze ofc --run RUN", "does not search, so it has no thoughts to show"),
+        ("eval RUN --hands 0", "0 is too few to play"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_compiles(ludus, three_seats, monkeypatch, words, said):
+    from ludus import games
+
+    monkeypatch.setattr(games, "warm_up", lambda *args: pytest.fail("compiled before it was refused"))
+    code, _, err = ludus(*(str(three_seats) if word == "RUN" else word for word in words.split()))
+    assert code == 2 and said in one_line(err)
+
+
+# ---- flags
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("ply", "unknown command ply: choose from games, play, eval"),
+        ("play", "ludus play needs GAME; see ludus play --help"),
+        ("bench ofc --rows many", "--rows: 'many' is not a whole number"),
+        ("games --nope", "unknown flag --nope; see ludus games --help"),
+        ("eval ofc --hand 3", "unknown flag --hand: did you mean --hands?"),
+        (
+            "train ofc --quick",
+            "unknown flag --quick: did you mean --preset quick?; see ludus train ofc --help",
+        ),
+        ("train ofc --ppo.epoch 3", "unknown flag --ppo.epoch: did you mean --ppo.epochs?"),
+        ("train ofc --decisions 1.5", "--decisions: '1.5' is not a whole number"),
+        ("train ofc --decisions", "missing value for argument '--decisions'"),
+    ],
+)
+@pytest.mark.parametrize("is_terminal", [True, False])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_flags_that_cannot_be_read_are_one_line(ludus, monkeypatch, is_terminal, encoding, args, said):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda stdout: is_terminal)
+    monkeypatch.setattr(type(sys.stdout), "encoding", encoding)
+    code, out, err = ludus(*args.split())
+    assert code == 2 and said in one_line(err) and out == ""
+
+
+@pytest.mark.parametrize("text", ["1000000", "1_000_000", "1e6"])
+def test_whole_numbers_as_people_write_them(text):
+    from ludus.commands.train import parse
+
+    assert parse(["ofc", "--decisions", text]).decisions == 1_000_000
+
+
+def test_the_version(ludus):
+    import ludus as package
+
+    assert ludus("--version")[:2] == (0, f"ludus {package.__version__}\n")
+
+
+# ---- without the packages of the extras
+
+
+HIDE = """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {hidden!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Hidden())
+from ludus import cli
+cli.main({args!r})
+"""
+TORCH = ("torch", "safetensors", "openskill")
+TRAIN = "pip install -c constraints.txt -e '.[train]' in the project's folder"
+
+
+@pytest.mark.parametrize(
+    ("args", "hidden"),
+    [
+        ("train tictactoe --preset test", TORCH),
+        ("eval RUN", TORCH),
+        ("play ofc --run RUN", TORCH),
+        ("gtp blokus --run BLOKUS", TORCH),
+        ("export RUN --onnx", ("onnxruntime",)),
+    ],
+)
+def test_a_missing_extra_is_named_in_one_line(tmp_path, three_seats, args, hidden):
+    blokus = Path(__file__).parent.parent / "docs" / "results" / "blokus-duo"
+    names = {"RUN": str(three_seats), "BLOKUS": str(blokus)}
+    words = [names.get(word, word) for word in args.split()]
+    program = HIDE.format(hidden=hidden, args=words)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=ENV, capture_output=True, text=True, input="q\n"
+    )
+    fix = TRAIN if hidden == TORCH else TRAIN.replace("[train]", "[export]")
+    assert done.returncode == 2 and fix in one_line(done.stderr), done.stderr
+
+
+def test_bots_play_without_any_extra(tmp_path):
+    program = HIDE.format(hidden=(*TORCH, "PIL"), args=["play", "tictactoe", "--seed", "1"])
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=ENV, capture_output=True, text=True, input="q\n"
+    )
+    assert done.returncode == 0 and "You left the game." in done.stdout, done.stderr
+    program = HIDE.format(
+        hidden=TORCH, args=["eval", "tictactoe", "--bots", "greedy", "random", "--games", "4"]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=ENV, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "ranking:" in done.stdout, done.stderr
+
+
+def test_doctor_knows_every_extra():
+    from ludus.core import extras
+
+    found = extras.packages()
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
+    assert set(project["optional-dependencies"]) <= set(found) | {"dev"}
+    for package in ("torch", "obstore", "apprise", "onnxruntime", "tensorboard", "pillow", "rlcard"):
+        assert extras.extra_of(package), package
+    assert extras.extra_of("torch") == "train" and extras.fix("no-such-thing") == "pip install no-such-thing"

@@ -7,7 +7,6 @@ import pytest
 
 from commandline import one_line
 from ludus import games, match, statistics
-from ludus.core import seeds
 
 TABLE = {
     1: 12.7062,
@@ -96,18 +95,7 @@ def test_matches_without_chance_begin_with_random_moves():
     assert len(np.unique(duel.points, axis=0)) > 1
 
 
-# ---- names
-
-
-def test_the_folder_of_a_run_may_have_any_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("a+b@c", "plain"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.toml").write_text("")
-    assert match.split_name("a+b@c") == ("a+b@c", "", "")
-    assert match.split_name("a+b@c@best+64") == ("a+b@c", "best", "64")
-    assert match.split_name("plain@3000+100ms") == ("plain", "3000", "100ms")
-    assert match.split_name("search+400") == ("search", "", "400")
+# ---- what people see
 
 
 def test_progress_goes_to_the_end():
@@ -141,19 +129,6 @@ def test_names_are_never_broken(monkeypatch, width):
 def test_identical_deals_are_told(monkeypatch):
     out = shown([match.Duel("a", "b", np.ones((5, 2)), np.ones((5, 2)), STATS)], monkeypatch, 80)
     assert "± 0.00" in out and "Every deal ended alike in a - b" in out
-
-
-def test_seats_are_counted_once_for_each_deal():
-    """A chunk is one seat of some deals: they must come back in the right places."""
-    rules = games.rules("tictactoe")
-    duel = match.duel("tictactoe", "greedy", "random", 60, 4, 1, 1)
-    for number, part in enumerate((duel.points[:30], duel.points[30:])):
-        seed = seeds.derive(4, "set", number, "chunk", 0)
-        bots = [games.bot(name, "tictactoe", rules) for name in ("random", "greedy")]
-        final = match.play_games(rules, bots, match.CHUNK, seed, 1)
-        score = np.zeros((match.CHUNK, 2), np.float32)
-        rules.score(final, score)
-        assert (part[: match.CHUNK, 1] == score[:, 1]).all()
 
 
 def test_what_is_not_a_run_is_said_so(ludus, tmp_path):

@@ -35,28 +35,31 @@ Switches = Annotated[
         help="Rule switches, as in `--set seats=2 jokers=0`; `ludus games GAME` lists them.",
     ),
 ]
-app = SubcommandApp()
-NAMES: list[str] = []
-"""Of all commands."""
 
 
-def command(name: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command whose arguments are read first; it runs when what that gives is called."""
+class Commands(SubcommandApp):
+    """Reads a command's arguments without running it: mistakes in flags are told apart from its own."""
 
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        NAMES.append(name or function.__name__)
+    names: tuple[str, ...] = ()
 
-        @app.command(name=NAMES[-1])
-        @functools.wraps(function)
-        def read(*args: Any, **options: Any) -> Callable[[], None]:
-            return functools.partial(function, *args, **options)
+    def command(self, func: Any = None, *, name: str | None = None, **options: Any) -> Any:
+        if func is None:
+            return functools.partial(self.command, name=name, **options)
 
-        return function
+        @functools.wraps(func)
+        def read(*args: Any, **given: Any) -> Callable[[], None]:
+            return functools.partial(func, *args, **given)
 
-    return register
+        name = name or func.__name__
+        self.names += (name,)
+        super().command(read, name=name, **options)
+        return func
 
 
-@command()
+app = Commands()
+
+
+@app.command
 def games(
     name: Annotated[Positional[str | None], arg(metavar="[GAME]")] = None,
     /,
@@ -73,7 +76,7 @@ def games(
     command.show(name, check)
 
 
-@command()
+@app.command
 def play(
     game: Game,
     /,
@@ -101,7 +104,7 @@ def play(
     play_in_terminal(game, seat, against, run, think, seed, record, _flat(switches))
 
 
-@command("eval")
+@app.command(name="eval")
 def evaluate(
     game: Game,
     /,
@@ -148,7 +151,7 @@ def evaluate(
     command.run_tournament(game, list(bots), list(against), think, words, terms)
 
 
-@command()
+@app.command
 def gtp(
     game: Game,
     /,
@@ -172,7 +175,7 @@ def gtp(
     command.serve(game, run, bot, think, seed, _flat(switches))
 
 
-@command()
+@app.command
 def analyze(
     game: Game,
     /,
@@ -203,7 +206,7 @@ def analyze(
     command.analyze(game, run, bot, think, moves, file, png, seed, _flat(switches))
 
 
-@command()
+@app.command
 def bench(game: Game, /, *, rows: int = 1024, seconds: float = 3.0, switches: Switches = ()) -> None:
     """Measure the speed of a table on one core, with random legal actions.
 
@@ -216,7 +219,7 @@ def bench(game: Game, /, *, rows: int = 1024, seconds: float = 3.0, switches: Sw
     command.measure(game, rows, seconds, _flat(switches))
 
 
-@command()
+@app.command
 def train(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS]")] = (), /) -> None:
     """Train an agent. `ludus train GAME --help` lists every flag with the game's own values."""
     from ludus.commands import train as command
@@ -224,7 +227,7 @@ def train(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS
     command.run(list(words))
 
 
-@command()
+@app.command
 def resume(
     words: Annotated[tuple[str, ...], Positional, arg(metavar="RUN|latest|URL [FLAGS]")] = (), /
 ) -> None:
@@ -234,7 +237,7 @@ def resume(
     command.resume(list(words))
 
 
-@command()
+@app.command
 def runs(
     place: Annotated[Positional[str], arg(metavar="[FOLDER]")] = "runs", /, *, prune: bool = False
 ) -> None:
@@ -249,7 +252,7 @@ def runs(
     command.show(Path(place), prune)
 
 
-@command()
+@app.command
 def export(
     run: Annotated[Positional[str], arg(metavar="RUN")], /, *, csv: bool = False, onnx: bool = False
 ) -> None:
@@ -265,7 +268,7 @@ def export(
     command.export(Path(run), csv, onnx)
 
 
-@command()
+@app.command
 def doctor() -> None:
     """What this machine has, what is missing, and how to get it."""
     from ludus.commands import doctor as command
@@ -309,11 +312,11 @@ def _unexpected(error: Exception) -> Failure:
 
 
 def _command(args: list[str]) -> Callable[[], None]:
-    """The command that was asked for, with its arguments read: errors of reading are apart from its own."""
+    """The command that was asked for, ready to run."""
     from ludus.commands.flags import reading
 
-    known = args[0] if args and args[0] in NAMES else ""
-    with reading(f"ludus {known}".rstrip()):
+    name = args[0] if args and args[0] in app.names else ""
+    with reading(f"ludus {name}".rstrip()):
         return app.cli(
             prog="ludus", description=DESCRIPTION, args=args, config=(tyro.conf.FlagCreatePairsOff,)
         )

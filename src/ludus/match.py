@@ -5,7 +5,7 @@ and counts as one sample, so that luck of the cards and of the seat cancels.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -22,12 +22,16 @@ from ludus.search.bot import SearchBot
 
 ROWS = 64
 """Environments side by side."""
-CHUNK = 25
+CHUNK = 50
 """Deals played side by side; also the unit of work of a process, small so that all cores end together."""
 OPENING = 2
 """Random first moves in games without chance that don't say how many they need."""
 MOST_OPENING = 12
 """First moves at random after which games are still worth playing."""
+
+
+Report = Callable[[float], None]
+"""Told which share of a match has been played."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ class Duel:
 
 def duel(
     game: str, challenger: str, opponent: str, deals: int, seed: int = 0, cores: int = 0,
-    opening: int | None = None, report: Callable[[float], None] = lambda share: None, **switches: Any,
+    opening: int | None = None, report: Report = lambda share: None, **switches: Any,
 ) -> Duel:  # fmt: skip
     """The challenger in each seat in turn, the opponent in all others; on all cores unless told.
 
@@ -120,60 +124,57 @@ def duel(
     report: called from time to time with the share of the match that has been played
     """
     rules = games.rules(game, **switches)
-    half, opening, seats = deals // 2, opening_of(game, rules, opening), range(rules.spec.seats)
+    half, opening = deals // 2, opening_of(game, rules, opening)
     work = [
-        (
-            game,
-            challenger,
-            opponent,
-            seat,
-            size,
-            seeds.derive(seed, "set", number, "chunk", i),
-            opening,
-            switches,
-        )
+        (game, challenger, opponent, size, seeds.derive(seed, "set", number, "chunk", i), opening, switches)
         for number, count in enumerate((half, deals - half))
         for i, size in enumerate(_chunks(count))
-        for seat in seats
     ]
     cores = min(cores or os.cpu_count() or 1, len(work))
-    parts = []
     if cores == 1:
-        for item in work:
-            parts.append(_play_chunk(*item))
-            report(len(parts) / len(work))
+        parts = _counted(map(_play_chunk, *zip(*work, strict=True)), len(work), report)
     else:
         with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
-            for part in pool.map(_play_chunk, *zip(*work, strict=True)):
-                parts.append(part)
-                report(len(parts) / len(work))
-    points, won, counted = (
-        np.stack([np.concatenate(column[seat :: len(seats)]) for seat in seats], 1)
-        for column in zip(*parts, strict=True)
-    )
+            parts = _counted(pool.map(_play_chunk, *zip(*work, strict=True)), len(work), report)
+    points, won, counted = (np.concatenate(column) for column in zip(*parts, strict=True))
     stats = dict(zip(rules.spec.stats, map(float, counted.mean((0, 1))), strict=True))
     return Duel(challenger, opponent, points, won, stats)
 
 
+def _counted(parts: Iterable[Any], total: int, report: Report) -> list[Any]:
+    """All parts; each is reported when it comes."""
+    found = []
+    for part in parts:
+        found.append(part)
+        report(len(found) / total)
+    return found
+
+
 def _chunks(deals: int) -> list[int]:
-    return [min(CHUNK, deals - start) for start in range(0, deals, CHUNK)]
+    """Sizes of chunks: five at least, so that somebody who waits sees the match go on."""
+    size = min(CHUNK, -(-deals // 5))
+    return [min(size, deals - start) for start in range(0, deals, size or 1)]
 
 
 def _play_chunk(
-    game: str, challenger: str, opponent: str, seat: int, deals: int, seed: int, opening: int,
-    switches: dict[str, Any],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Points and wins of the challenger in one seat by deal, and its statistics [deals, ...]."""
+    game: str, challenger: str, opponent: str, deals: int, seed: int, opening: int, switches: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points and wins of the challenger by deal and seat, and its statistics [deals, seats, ...]."""
     rules = games.rules(game, **switches)
     bots = [player(challenger, game, rules), player(opponent, game, rules)]
     seats, count = rules.spec.seats, len(rules.spec.stats)
-    lineup = [bots[0] if other == seat else bots[1] for other in range(seats)]
-    final = play_games(rules, lineup, deals, seed, opening)
-    score = np.zeros((deals, seats), np.float32)
-    counted = np.zeros((deals, seats, count), np.float32)
-    rules.score(final, score)
-    rules.stats(final, counted)
-    return score[:, seat].astype(np.float64), wins(score)[:, seat], counted[:, seat]
+    points, won = np.zeros((deals, seats)), np.zeros((deals, seats))
+    stats = np.zeros((deals, seats, count), np.float32)
+    for seat in range(seats):
+        lineup = [bots[0] if other == seat else bots[1] for other in range(seats)]
+        final = play_games(rules, lineup, deals, seed, opening)
+        score = np.zeros((deals, seats), np.float32)
+        counted = np.zeros((deals, seats, count), np.float32)
+        rules.score(final, score)
+        rules.stats(final, counted)
+        points[:, seat], won[:, seat] = score[:, seat], wins(score)[:, seat]
+        stats[:, seat] = counted[:, seat]
+    return points, won, stats
 
 
 def wins(score: np.ndarray) -> np.ndarray:
@@ -225,39 +226,27 @@ def table_duel(folder: Path, opponent: str, count: int, seed: int = 0, at: str =
     )  # fmt: skip
 
 
-def split_name(name: str) -> tuple[str, str, str]:
-    """Bot or folder, which checkpoint, how far it looks ahead. A folder's own name may have + and @ in it."""
-    from ludus.store.run import is_run
-
-    at = think = ""
-    if not is_run(Path(name)) and "+" in name:
-        name, _, think = name.rpartition("+")
-    if not is_run(Path(name)) and "@" in name:
-        name, _, at = name.rpartition("@")
-    return name, at, think
-
-
 def player(name: str, game: str, rules: Rules) -> Bot:
     """A bot of the game by name, or the agent of a run by its folder, if it was trained for these rules.
 
     `FOLDER@best` and `FOLDER@3000000` are earlier selves of it. `FOLDER+64` and `search+2000` say how far it
     looks ahead, and `FOLDER+100ms` for how long.
     """
-    from ludus.store.run import is_run
+    from ludus.store.player import parse_player
 
-    folder, at, think = split_name(name)
-    if is_run(Path(folder)):
-        refuse_other_rules(Path(folder), game, rules)
+    found = parse_player(name)
+    if found.is_run:
+        refuse_other_rules(Path(found.name), game, rules)
         from ludus.agent import make_agent
 
-        return make_agent(rules, Path(folder), think, at)
-    if _is_path(folder):
-        raise Usage(f"there is no run in {folder}: `ludus runs` lists those there are")
-    bot = games.bot(folder, game, rules)
-    if think:
+        return make_agent(rules, Path(found.name), found.think, found.at)
+    if _is_path(found.name):
+        raise Usage(f"there is no run in {found.name}: `ludus runs` lists those there are")
+    bot = games.bot(found.name, game, rules)
+    if think := found.think:
         if not isinstance(bot, SearchBot):
             raise Usage(
-                f"{folder} doesn't look ahead, so it can't think {think}: leave out --think or +{think}"
+                f"{found.name} doesn't look ahead, so it can't think {think}: leave out --think or +{think}"
             )
         bot.limit(think)
     return bot

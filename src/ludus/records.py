@@ -58,20 +58,22 @@ def is_record(text: str) -> bool:
     return any(line.startswith(shlex.join(COMMAND)) for line in text.splitlines())
 
 
-def last(text: str, source: str) -> Record:
-    """The last game of a file of records."""
-    line = [line for line in text.splitlines() if line.startswith(shlex.join(COMMAND))][-1]
-    game, _, result = line.rpartition(" # ")
-    head, *moves = (game or line).split(BAR)
+def last(text: str, game: str, source: str) -> Record:
+    """The last record of a game in a file."""
+    lines = [line for line in text.splitlines() if line.startswith(shlex.join([*COMMAND, game]) + " ")]
+    if not lines:
+        raise Usage(f"{source} holds no game of {game}")
+    told, _, result = lines[-1].rpartition(" # ")
+    head, *moves = (told or lines[-1]).split(BAR)
     try:
         name, *flags = shlex.split(head)[len(COMMAND) :]
         at = flags.index("--set") if "--set" in flags else len(flags)
-        told = dict(zip(flags[:at:2], flags[1:at:2], strict=True))
-        seed, seat = int(told["--seed"]), int(told["--seat"])
+        values = dict(zip(flags[:at:2], flags[1:at:2], strict=True))
+        seed, seat = int(values["--seed"]), int(values["--seat"])
     except (ValueError, KeyError):
         raise Usage(
             f"{source} is not a record of a game as `ludus play --record` writes it: {head}"
         ) from None
     return Record(
-        name, seed, seat, told.get("--against", ""), switches.parsed(name, flags[at + 1 :]), moves, result
+        name, seed, seat, values.get("--against", ""), switches.parsed(name, flags[at + 1 :]), moves, result
     )

@@ -40,9 +40,7 @@ def analyze(
         options = match.run_switches(Path(run), game, set_words)
     text = _read(moves, file)
     if text is not None and records.is_record(text):
-        record = records.last(text, file or "--moves")
-        if record.game != game:
-            raise Usage(f"{file or '--moves'} holds a game of {record.game}, not of {game}")
+        record = records.last(text, game, file or "--moves")
         options, words, seed = {**options, **record.switches}, record.moves, record.seed
     elif text is not None:
         words = split_moves(text)

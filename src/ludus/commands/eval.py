@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,8 @@ from ludus.core.errors import Usage
 from ludus.core.rules import Rules
 from ludus.gtp.match import EngineDuel, command_line, engine_duel, is_engine
 from ludus.match import Terms
-from ludus.store.run import is_run, read_config, read_weights
+from ludus.store.player import parse_player
+from ludus.store.run import read_config, read_weights
 
 console = Console(highlight=False)
 HANDS, GAMES, FEW_GAMES = 10_000, 1_000, 200
@@ -51,11 +52,10 @@ def evaluate_run(
 def _check(game: str, rules: Rules, names: list[str], terms: Terms) -> None:
     """Whether all of them can play, before anything compiles; agents of runs are made later, in full."""
     for name in dict.fromkeys(names):
-        folder = Path(match.split_name(name)[0])
         if is_engine(name):
             command_line(name, rules, terms)
-        elif is_run(folder):
-            match.refuse_other_rules(folder, game, rules)
+        elif (found := parse_player(name)).is_run:
+            match.refuse_other_rules(Path(found.name), game, rules)
         else:
             match.player(name, game, rules)
 
@@ -120,7 +120,7 @@ def _play(
         match.opening_of(game, rules, terms.opening)
     games.warm_up(game, rules, set(names) & set(games.bot_names(game)))
     for name in names:
-        if is_run(Path(match.split_name(name)[0])):
+        if parse_player(name).is_run:
             match.player(name, game, rules)  # fail here, in one place, rather than in every process
     terms = replace(terms, opening=match.opening_of(game, rules, terms.opening))
     console.print(_heading(game, rules, options, f"{deals * rules.spec.seats * per_game:,} {unit}s", terms))
@@ -131,8 +131,8 @@ def _play(
             if is_engine(pair[1]):
                 duels.append(engine_duel(game, *pair, deals, terms, report, **options))
                 continue
-            told = terms.seed, machine.usable_cores(), terms.opening
-            duels.append(match.duel(game, *pair, deals, *told, report, **options))
+            cores = machine.usable_cores()
+            duels.append(match.duel(game, *pair, deals, terms.seed, cores, terms.opening, report, **options))
     _show(module, duels, unit, per_game, rules.spec.seats)
     console.print(f"{len(duels)} matches in {time.perf_counter() - start:.0f} s")
     return duels
@@ -146,7 +146,7 @@ def _heading(game: str, rules: Rules, options: dict[str, Any], plays: str, terms
 
 
 @contextmanager
-def _progress(pair: tuple[str, str]) -> Iterator[Callable[[float], None]]:
+def _progress(pair: tuple[str, str]) -> Iterator[match.Report]:
     """A bar for one match, if somebody watches."""
     columns = (
         SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20),
@@ -183,9 +183,10 @@ def _show(module: ModuleType, duels: list[match.Duel], unit: str, per_game: int,
 
 
 def _thinks_long(name: str) -> bool:
-    bot, _, _ = match.split_name(name)
-    searches = is_run(Path(bot)) and read_config(Path(bot)).algo == "alphazero"
-    return is_engine(name) or bot == "search" or searches
+    if is_engine(name):
+        return True
+    player = parse_player(name)
+    return read_config(Path(player.name)).algo == "alphazero" if player.is_run else player.name == "search"
 
 
 def _deals(game: str, rules: Rules, per_game: int, terms: Terms) -> int:

@@ -5,7 +5,9 @@ import io
 import re
 import sys
 from collections.abc import Iterator
+from typing import Any
 
+import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from ludus.core.errors import Usage
@@ -53,11 +55,18 @@ def reading(command: str) -> Iterator[None]:
     sys.stderr.write(said.getvalue())
 
 
+def read_flags(target: Any, *, prog: str, **options: Any) -> Any:
+    """`tyro.cli` as everybody here calls it."""
+    with reading(prog):
+        return tyro.cli(target, prog=prog, **options)
+
+
 def one_line(box: str) -> str:
     """The message of one of tyro's boxes, and the flag that was probably meant."""
     sections: list[list[str]] = [[]]
-    for line in (line.strip("│ ") for line in box.splitlines()):
-        if line[:1] in "╭╰─":
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", box).strip()
+    for line in (line.strip("│ ") for line in plain.splitlines()[1:]):  # the first is the title
+        if "──" in line or "---" in line:  # a border; in ASCII where stdout has no more
             sections.append([])
         else:
             sections[-1].append(line)

@@ -12,7 +12,7 @@ from rich.table import Table
 from tyro.conf import UseAppendAction, arg
 
 from ludus import games, switches
-from ludus.commands.flags import reading
+from ludus.commands.flags import read_flags
 from ludus.commands.runs import found
 from ludus.config import Config, resolve
 from ludus.core.errors import Usage
@@ -51,13 +51,12 @@ def parse(args: list[str]) -> Config:
     # What the other flags' defaults are depends on these two.
     file, preset = _value(rest, "--config"), _value(rest, "--preset")
     before = resolve(game, preset, Path(file) if file else None)
-    with reading(f"ludus train {game}"):
-        flags = tyro.cli(
-            tyro.conf.configure(tyro.conf.FlagCreatePairsOff)(_flags(before)),
-            args=rest,
-            prog=f"ludus train {game}",
-            description=f"Train {game}. Shown are the values of the preset {before.preset}.",
-        )
+    flags = read_flags(
+        tyro.conf.configure(tyro.conf.FlagCreatePairsOff)(_flags(before)),
+        args=rest,
+        prog=f"ludus train {game}",
+        description=f"Train {game}. Shown are the values of the preset {before.preset}.",
+    )
     said = {name: value for name, value in vars(flags).items() if name not in EXTRA}
     words = [word for group in flags.set for word in group]
     chosen = switches.parsed(game, words) if words else {}

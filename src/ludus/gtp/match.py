@@ -6,7 +6,6 @@ game only. So an opening is a deal as in `ludus.match`: played once for each sea
 
 import shlex
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +49,7 @@ def command_line(name: str, rules: Any, terms: Terms) -> list[str]:
 
 def engine_duel(
     game: str, challenger: str, opponent: str, deals: int, terms: Terms,
-    report: Callable[[float], None] = lambda share: None, **switches: Any,
+    report: match.Report = lambda share: None, **switches: Any,
 ) -> EngineDuel:  # fmt: skip
     rules, seed = games.rules(game, **switches), terms.seed
     opening = opening_of(game, rules, terms.opening)

@@ -18,10 +18,11 @@ from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Bot, Rules, States, Streams, legal_actions
 from ludus.search import Thinker
+from ludus.store.player import parse_player
 from ludus.ui.screen import BoardScreen, Cell, Screen, screen_of
 from ludus.ui.thoughts import heat_map, heat_of, idea_table
 
-COMMANDS = "?  help      hint  what a strong player would do      undo  take back      q  quit"
+COMMANDS = "?  help    hint  what a strong player would do    undo  take back    q  quit"
 HINTS = 3
 
 
@@ -51,7 +52,7 @@ def play_in_terminal(
     adviser = opponent if isinstance(opponent, Thinker) else games.bot(names[-1], game, rules)
     if record is not None:
         _refuse_unwritable(Path(record))
-    games.warm_up(game, rules, {match.split_name(name)[0], names[-1]} & set(names))
+    games.warm_up(game, rules, {parse_player(name).name, names[-1]} & set(names))
     seed = secrets.randbelow(2**31) if seed is None else seed
     heading = f"{game}: you have seat {seat}, {name} the others; seed {seed}"
     session = Session(rules, screen_of(game, rules), seat, opponent, adviser, seed, heading)
@@ -148,9 +149,6 @@ class Session:
                 raise Quit
 
     def _take_back(self) -> None:
-        if not self.past:
-            self.console.print("[red]There is nothing to take back: this is your first decision.[/]")
-            return
         moment = self.past.pop()
         self.states, self.rng, self.luck = moment.states, moment.rng, moment.luck
         self.fresh, self.moves = moment.fresh, self.moves[: moment.moves]
@@ -169,12 +167,14 @@ class Session:
             answer = self._read(f"[bold]{escape(self.screen.expects(state))}[/] > ")
             if answer in ("q", "quit", "exit"):
                 raise Quit
-            if answer == "undo":
+            if answer == "undo" and self.past:
                 raise TakeBack
             if answer in ("?", "help"):
                 self.console.print(f"{escape(self.screen.help(state))}\n[dim]{COMMANDS}[/]")
             elif answer == "hint":
                 self._hint(state)
+            elif answer == "undo":
+                self.console.print("[red]There is nothing to take back: this is your first decision.[/]")
             elif answer:
                 chosen = self._understood(state, answer)
                 if chosen is not None:

@@ -78,7 +78,7 @@ class BlokusScreen:
     def expects(self, state):
         if state["stuck"] >> state["turn"] & 1:
             return "none of your pieces fits: pass"
-        return "a piece and a square, as in F e9, or all its squares, as in e9,d10,e10,f10,e11"
+        return "a piece and a square (F e9), or all squares (d9,e9,e10)"
 
     def help(self, state):
         legal = np.zeros((1, self.rules.spec.actions), bool)

@@ -9,6 +9,8 @@ from ludus.games.blokus.pieces import NAMES, SHAPE_NUMBER, SHAPES, shape_of
 
 LETTERS = "abcdefghijklmnopqrst"
 PASS = "pass"
+MOST_LISTED = 10
+"""Ways to place a piece that are offered at once."""
 FORM = "turn N; points N ...; passes N ...; board ROW/ROW/..., top row first, with . for a free square"
 
 Square = tuple[int, int]
@@ -121,10 +123,14 @@ def _named_placement(rules, state: np.void, name: str, rest: str) -> int:
     if not ways:
         raise Usage(f"there is no way to place {name} over {' and '.join(words)} now")
     if number is not None and not 1 <= number <= len(ways):
-        raise Usage(f"{where} can be placed in {len(ways)} ways, so {number} is none of them")
+        raise Usage(f"{where} can be placed in {len(ways)} ways, so there is no {number}")
     if number is None and len(ways) > 1:
-        listed = "; ".join(f"{n} {action_text(rules, state, way)}" for n, way in enumerate(ways, 1))
-        raise Usage(f"{where} can be placed in {len(ways)} ways, say which as in {where} 1: {listed}")
+        listed = [f"{n}: {action_text(rules, state, way)}" for n, way in enumerate(ways[:MOST_LISTED], 1)]
+        if len(ways) > MOST_LISTED:
+            listed.append("... (another square of it leaves fewer)")
+        raise Usage(
+            f"{where} can be placed in {len(ways)} ways, say which as in {where} 1:\n" + "\n".join(listed)
+        )
     return ways[(number or 1) - 1]
 
 
