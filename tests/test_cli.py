@@ -462,6 +462,9 @@ def test_a_run_plays_by_the_rules_it_was_trained_on(ludus, three_seats):
         ("eval ofc --bots RUN greedy --set seats=2", "seats=3, so its network can't play with seats=2"),
         ("analyze ofc --run RUN", "does not search, so it has no thoughts to show"),
         ("eval RUN --hands 0", "0 is too few to play"),
+        ("train ofc --workers -1", "--workers is auto or a number, not '-1'"),
+        ("analyze blokus --png /dev/null/x", "can't write pictures to /dev/null/x"),
+        ("eval ofc --opening 99", "an opening has 0 to 12 moves, not 99"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_compiles(ludus, three_seats, monkeypatch, words, said):

@@ -52,7 +52,7 @@ class Commands(SubcommandApp):
 
         name = name or func.__name__
         self.names += (name,)
-        super().command(read, name=name, **options)
+        super().command(name=name, **options)(read)
         return func
 
 

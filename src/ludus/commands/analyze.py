@@ -1,7 +1,6 @@
 """`ludus analyze`: what a search thinks of each move of a game."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.columns import Columns
 from rich.console import Console
@@ -17,9 +16,6 @@ from ludus.search import Thinker
 from ludus.ui.screen import BoardScreen, Screen, screen_of
 from ludus.ui.thoughts import headline, heat_map, heat_of, idea_table, seat_name, values_text
 
-if TYPE_CHECKING:
-    from ludus.ui.pictures import Pictures
-
 console = Console(highlight=False)
 SHOWN = 5
 """Moves of the search that are listed."""
@@ -34,7 +30,7 @@ def analyze(
     if ":" in game:
         raise Usage(f"{game} can't be searched: analyze is for native games ({', '.join(games.names())})")
     if png:
-        _need_pillow()
+        _check_pictures(Path(png))
     options, words = switches.parsed(game, set_words), None
     if run:
         options = match.run_switches(Path(run), game, set_words)
@@ -53,7 +49,11 @@ def analyze(
     games.warm_up(game, rules, {bot} & set(games.bot_names(game)) if run is None else ())
     actions = None if words is None else read_moves(rules, words, seed)
     screen = screen_of(game, rules)
-    pictures = _pictures(png, rules, screen) if png else None
+    pictures = None
+    if png:
+        from ludus.ui.pictures import Pictures
+
+        pictures = Pictures(Path(png), rules, screen)
     steps = []
     for step in study(rules, thinker, actions, seed):
         steps.append(step)
@@ -93,18 +93,14 @@ def find_thinker(run: str | None, bot: str, think: str, game: str, rules: Rules)
     return player
 
 
-def _need_pillow() -> None:
+def _check_pictures(folder: Path) -> None:
+    """Before anything compiles."""
     try:
         import PIL  # noqa: F401
+
+        folder.mkdir(parents=True, exist_ok=True)
     except ImportError:
         raise extras.missing("--png", "pillow") from None
-
-
-def _pictures(folder: str, rules: Rules, screen: Screen) -> "Pictures":
-    from ludus.ui.pictures import Pictures
-
-    try:
-        return Pictures(Path(folder), rules, screen)
     except OSError as error:
         raise Usage(f"can't write pictures to {folder}: {error.strerror}") from None
 

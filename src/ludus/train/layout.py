@@ -24,17 +24,22 @@ class Layout:
     why: str
 
 
-def lay_out(config: Config, spec: Spec) -> Layout:
-    """Workers, torch threads, device and where inference runs, from the cores and memory there are."""
+def check(config: Config) -> None:
+    """Refuse what can't be laid out on this machine; before anything compiles."""
     if config.workers != "auto" and not config.workers.isdigit():
         raise Usage(f"--workers is auto or a number, not {config.workers!r}")
-    device = config.device
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    elif device == "cuda" and not torch.cuda.is_available():
+    if config.device == "cuda" and not torch.cuda.is_available():
         raise Usage("--device cuda: torch finds no GPU here; take --device cpu")
     if config.inference == "central" and config.net.memory:
         raise Usage("a network with memory plays in the workers: take --inference local")
+
+
+def lay_out(config: Config, spec: Spec) -> Layout:
+    """Workers, torch threads, device and where inference runs, from the cores and memory there are."""
+    check(config)
+    device = config.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     central = config.inference == "central" or (
         config.inference == "auto" and device == "cuda" and not config.net.memory
     )

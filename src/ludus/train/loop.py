@@ -22,6 +22,7 @@ from ludus.store.run import LOG, Run
 from ludus.train import preload
 from ludus.train.central import CentralPool
 from ludus.train.layout import Layout, Sizer, lay_out
+from ludus.train.layout import check as check_layout
 from ludus.train.league import League, parse_mix
 from ludus.train.measure import measured_layout
 from ludus.train.meter import Meter
@@ -292,6 +293,7 @@ class Training:
 
 def spec_of(config: Config) -> Spec:
     """The game's, once it is clear that the game can be trained as configured."""
+    check_layout(config)
     parse_mix(config.opponents, config.game)
     if ":" in config.game:
         table = games.table(config.game, 1, **config.switches)
