@@ -130,8 +130,8 @@ def evaluate(
             In Blokus also `pentobi:LEVEL`, or `gtp:COMMAND` for any engine that speaks GTP.
         at: Which self of the run: `best`, or the milestone of so many decisions; the newest unless told.
         think: How far the run's agent, or each of the bots, looks ahead, as 400, or how long, as 100ms.
-        hands: Hands of each match, for games that are sessions of hands (10,000 unless told).
-        games: Games of each match (1,000 unless told, 200 if somebody searches).
+        hands: Hands of each match, for games that are sessions of hands. Default: 10,000.
+        games: Games of each match. Default: 1,000, or 200 if somebody searches.
         opening: First moves that are made at random, the same for each seat. Default: as the game says, or
             2 if it has no chance, so that no two games are the same.
         pentobi: Pentobi's engine, if it is not on the PATH.
@@ -166,7 +166,7 @@ def gtp(
 
     Args:
         run: The folder of a run whose agent plays.
-        bot: The bot that plays; the strongest unless told.
+        bot: The bot that plays. Default: the strongest.
         think: How far it looks ahead, as 400 (positions), or how long, as 100ms.
         seed: The same seed and the same commands give the same replies.
     """
