@@ -572,7 +572,7 @@ def test_a_run_goes_on_from_s3_on_an_empty_machine_with_all_it_had(s3, tmp_path)
     lasting = {name: content for name, content in tree(run).items() if name not in (".lock", "log.txt")}
     assert lasting.items() <= tree(third / "night").items()
     assert len(os.listdir(third / "night/checkpoints")) == 2
-    for at in ("2000", "best"):
+    for at in (str(int(milestones(run)[0].stem)), "best"):
         done = ludus("eval", "night", "--at", at, "--against", "random", "--games", "100", cwd=third)
         assert done.returncode == 0 and "random" in done.stdout, done.stderr
 

@@ -190,19 +190,20 @@ def player(name: str, game: str, rules: Rules) -> Bot:
     `FOLDER@best` and `FOLDER@3000000` are earlier selves of it. `FOLDER+64` and `search+2000` say how far it
     looks ahead, and `FOLDER+100ms` for how long.
     """
-    folder, _, think = name.partition("+")
-    folder, _, at = folder.partition("@")
-    from ludus.store.run import is_run
+    from ludus.store.player import parse_player
 
-    if is_run(Path(folder)):
+    found = parse_player(name)
+    if found.is_run:
         from ludus.agent import make_agent
 
-        return make_agent(rules, Path(folder), think, at)
-    bot = games.bot(folder, game, rules)
-    if think:
+        return make_agent(rules, Path(found.name), found.think, found.at)
+    bot = games.bot(found.name, game, rules)
+    if found.think:
         if not isinstance(bot, SearchBot):
-            raise Usage(f"{folder} doesn't look ahead, so it can't be told how far: leave out +{think}")
-        bot.limit(think)
+            raise Usage(
+                f"{found.name} doesn't look ahead, so it can't be told how far: leave out +{found.think}"
+            )
+        bot.limit(found.think)
     return bot
 
 

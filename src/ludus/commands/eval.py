@@ -16,7 +16,8 @@ from ludus.core.errors import Usage
 from ludus.core.rules import Rules
 from ludus.gtp.match import EngineDuel, command_line, engine_duel, is_engine
 from ludus.match import Terms
-from ludus.store.run import is_run, read_config, read_weights
+from ludus.store.player import parse_player
+from ludus.store.run import read_config, read_weights
 
 console = Console(highlight=False)
 HANDS, GAMES, FEW_GAMES = 10_000, 1_000, 200
@@ -138,9 +139,10 @@ def _play(
 
 
 def _thinks_long(name: str) -> bool:
-    bot = name.partition("+")[0].partition("@")[0]
-    searches = is_run(Path(bot)) and read_config(Path(bot)).algo == "alphazero"
-    return is_engine(name) or bot == "search" or searches
+    if is_engine(name):
+        return True
+    player = parse_player(name)
+    return read_config(Path(player.name)).algo == "alphazero" if player.is_run else player.name == "search"
 
 
 def _deals(game: str, rules: Rules, per_game: int, terms: Terms) -> int:

@@ -5,10 +5,13 @@ All of them work in threads of their own and swallow their own troubles: trainin
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ludus.config import Config
 from ludus.core.errors import Usage
+from ludus.store.disk import reason
 from ludus.store.run import TENSORBOARD, Run
 
 SAID = {
@@ -18,6 +21,7 @@ SAID = {
     "rolled back": ("was rolled back", "warning"),
     "checkpoint failed": ("could not save", "failure"),
     "checkpoint skipped": ("has a damaged checkpoint", "warning"),
+    "weights only": ("goes on from weights alone", "warning"),
     "worker replaced": ("replaced a worker", "warning"),
     "mirror": ("has news of its mirror", "warning"),
     "mirror incomplete": ("ended before its mirror was complete", "warning"),
@@ -38,9 +42,10 @@ class Outlets:
     def __init__(self, run: Run, config: Config, new: bool) -> None:
         """new: whether the run begins now"""
         self.run, self.config = run, config
-        self._notifier, self._mirror, self._board = _notifier(run, config), _mirror(run, config, new), None
         if config.tensorboard:
-            self._board = _board(run)
+            _board_writer()  # refused now if it is not installed
+        self._board: Any = None
+        self._notifier, self._mirror = _notifier(run, config), _mirror(run, config, new)
         self._last: dict[str, Any] = {}
         self._ended = False
         self._told_at, self._told_decisions = time.monotonic(), 0
@@ -48,8 +53,7 @@ class Outlets:
         run.readers.append(self._read)
 
     def close(self) -> None:
-        if self._board:
-            self._board.close()
+        self._end_board()
         if self._mirror:
             working_s = LAST_COPY_S if self._ended else COPY_S
             if not self._mirror.close(WAIT_S if self._mirror.state()["failing"] else working_s):
@@ -61,6 +65,8 @@ class Outlets:
 
     def _hear(self, what: str, details: dict[str, Any]) -> None:
         self._ended |= what == "end"
+        if self.config.tensorboard and what in ("start", "resume", "rolled back"):
+            self._begin_board(details["decisions"])
         if self._mirror and what in ("checkpoint", "end"):
             self._mirror.poke()
         if self._notifier and what in SAID:
@@ -70,13 +76,40 @@ class Outlets:
 
     def _read(self, metrics: dict[str, Any]) -> None:
         self._last = metrics
-        if self._board:
-            for name, value in metrics.items():
-                if isinstance(value, int | float):
-                    self._board.add_scalar(name, value, metrics["decisions"])
+        self._draw(metrics)
         if self._notifier and self._due(metrics["decisions"]):
             self._told_at, self._told_decisions = time.monotonic(), metrics["decisions"]
             self._notifier.say(f"{self.run.folder.name} trains", self._progress())
+
+    def _begin_board(self, decisions: int) -> None:
+        """What TensorBoard has of later decisions is about to come again, so it is told to forget that."""
+        self._end_board()
+        with self._board_trouble():
+            folder = str(self.run.folder / TENSORBOARD)
+            self._board = _board_writer()(folder, purge_step=decisions + 1 if decisions else None)
+
+    def _draw(self, metrics: dict[str, Any]) -> None:
+        if self._board is None:
+            return
+        with self._board_trouble():
+            for name, value in metrics.items():
+                if isinstance(value, int | float):
+                    self._board.add_scalar(name, value, metrics["decisions"])
+
+    def _end_board(self) -> None:
+        board, self._board = self._board, None
+        if board is not None:
+            with self._board_trouble():
+                board.close()
+
+    @contextmanager
+    def _board_trouble(self) -> Iterator[None]:
+        """A full disk costs TensorBoard's files, not the training."""
+        try:
+            yield
+        except OSError as error:
+            self._board = None
+            self.run.event("tensorboard failed", reason=reason(error))
 
     def _due(self, decisions: int) -> bool:
         minutes, count = self.config.notify_minutes, self.config.notify_decisions
@@ -118,9 +151,9 @@ def _mirror(run: Run, config: Config, new: bool) -> Any:
     return mirror.Mirror(url, run.folder, on_event=lambda text: run.event("mirror", reason=text))
 
 
-def _board(run: Run) -> Any:
+def _board_writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise Usage("--tensorboard needs tensorboard: pip install tensorboard") from None
-    return SummaryWriter(str(run.folder / TENSORBOARD))
+    return SummaryWriter
