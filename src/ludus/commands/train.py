@@ -16,7 +16,7 @@ from ludus.commands.runs import found
 from ludus.config import Config, resolve
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
-from ludus.store.mirror import is_url, misfit, restore
+from ludus.store.mirror import is_url, misfit, restore, trained_elsewhere
 from ludus.store.run import CONFIG, folder_of, is_run, read_config, refuse_other
 from ludus.train.profile import TABLE
 
@@ -183,6 +183,8 @@ def resume(args: list[str]) -> None:
 
 def _bring_back(url: str, folder: Path) -> None:
     """The run that is mirrored at url, unless it is here already."""
+    if why := trained_elsewhere(url, folder):
+        raise Usage(f"can't go on with {url}: {why}")
     if not is_run(folder):
         return restore(url, folder, on_event=lambda text: print(text, file=sys.stderr))
     if why := misfit(url, folder):

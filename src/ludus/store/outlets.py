@@ -32,6 +32,8 @@ SAID = {
 """Events that people are told of: in which words, and how grave."""
 WAIT_S = 2.0
 """How long an outlet may take to end."""
+ANSWER_S = 5.0
+"""How long a mirror may take to say whether another machine trains the run; then it is not waited for."""
 COPY_S, LAST_COPY_S = 5.0, 120.0
 """How long a mirror that works may take for what is left: when training is broken off, and at its end."""
 
@@ -66,7 +68,7 @@ class Outlets:
     def _hear(self, what: str, details: dict[str, Any]) -> None:
         self._ended |= what == "end"
         if self.config.tensorboard and what in ("start", "resume", "rolled back"):
-            self._begin_board(details["decisions"])
+            self._begin_board(None if what == "start" else details["decisions"])
         if self._mirror and what in ("checkpoint", "end"):
             self._mirror.poke()
         if self._notifier and what in SAID:
@@ -81,12 +83,12 @@ class Outlets:
             self._told_at, self._told_decisions = time.monotonic(), metrics["decisions"]
             self._notifier.say(f"{self.run.folder.name} trains", self._progress())
 
-    def _begin_board(self, decisions: int) -> None:
-        """What TensorBoard has of later decisions is about to come again, so it is told to forget that."""
+    def _begin_board(self, decisions: int | None) -> None:
+        """decisions: after which a run goes on. TensorBoard must forget what it has of later ones."""
         self._end_board()
         with self._board_trouble():
             folder = str(self.run.folder / TENSORBOARD)
-            self._board = _board_writer()(folder, purge_step=decisions + 1 if decisions else None)
+            self._board = _board_writer()(folder, purge_step=None if decisions is None else decisions + 1)
 
     def _draw(self, metrics: dict[str, Any]) -> None:
         if self._board is None:
@@ -148,7 +150,11 @@ def _mirror(run: Run, config: Config, new: bool) -> Any:
         url = f"{url.rstrip('/')}/{run.folder.name}"
     if new and (why := mirror.misfit(url, run.folder)):
         raise Usage(f"can't mirror to {url}: {why}; choose another, or go on with it by `ludus resume {url}`")
-    return mirror.Mirror(url, run.folder, on_event=lambda text: run.event("mirror", reason=text))
+    found = mirror.Mirror(url, run.folder, on_event=lambda text: run.event("mirror", reason=text))
+    if why := found.refusal(ANSWER_S):
+        found.close(0)
+        raise Usage(f"can't mirror to {url}: {why}")
+    return found
 
 
 def _board_writer() -> Any:

@@ -112,11 +112,7 @@ class Run:
 
     def check(self) -> None:
         """Fail if the folder was deleted, moved or replaced since: what is saved there would be lost."""
-        try:
-            ours = os.path.samestat(os.fstat(self._lock.fileno()), (self.folder / LOCK).stat())
-        except (FileNotFoundError, NotADirectoryError):
-            ours = False
-        if not (ours and is_run(self.folder)):
+        if not (self._is_ours() and is_run(self.folder)):
             raise Failure(
                 f"{self.folder} was deleted, moved or replaced during its training, so nothing more can be "
                 "saved there: train again, or `ludus resume` the folder where it is now"
@@ -158,7 +154,7 @@ class Run:
 
     def _leave_no_trace(self) -> None:
         """Unless this is a run."""
-        if not self.new or is_run(self.folder):
+        if not self.new or is_run(self.folder):  # which may be another's that has replaced it
             return
         for trace in reversed(self._made):  # folders come before what is in them
             with contextlib.suppress(OSError):  # somebody else's files are in it
@@ -170,9 +166,17 @@ class Run:
             with contextlib.suppress(OSError):
                 self._aside.rename(self.folder)
 
+    def _is_ours(self) -> bool:
+        """Whether the folder is still the one that we hold the lock of."""
+        try:
+            return os.path.samestat(os.fstat(self._lock.fileno()), (self.folder / LOCK).stat())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
     def _log(self, text: str) -> None:
         with contextlib.suppress(OSError):  # a log that can't be written stops no training
-            write_line(self.folder / LOG, "learner", text)
+            if self._is_ours():
+                write_line(self.folder / LOG, "learner", text)
 
     def _write(self, file: LineWriter, values: dict[str, Any]) -> None:
         """A full disk costs a line, not the training."""

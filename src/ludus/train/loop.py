@@ -222,7 +222,7 @@ class Training:
 
     def _save_first(self) -> None:
         """Something to fall back to from the first moment, and proof that the folder can be written to."""
-        self._save()
+        self._save(first=True)
         self.saver.wait()
         if self.saver.failed:
             self.run.withdraw()
@@ -231,7 +231,8 @@ class Training:
                 "free some space there, or choose another folder with --run"
             )
 
-    def _save(self) -> None:
+    def _save(self, first: bool = False) -> None:
+        """first: nothing was learned yet, so it can't be the best"""
         self.run.check()
         self.saver.wait()  # only then it is known whether the best before was saved
         weights = {
@@ -240,7 +241,7 @@ class Training:
         }
         measure, decisions = self.meter.measure(self.league.metrics()), self.meter.decisions
         best = None
-        if measure is not None and measure > self.best:
+        if not first and measure is not None and measure > self.best:
             best = Best(decisions, measure, self.meter.measured)
         state = {**self._state(), "best": best.measure if best else self.best}
         self.saver.save(Checkpoint(decisions, weights, state), best)
