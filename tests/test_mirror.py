@@ -316,7 +316,9 @@ def test_a_machine_that_is_gone_loses_its_lease_and_hears_of_it(run, other, url,
 
 
 def test_the_same_folder_takes_its_own_lease_again_at_once(run, url):
-    lease.Lease(mirror._open(url), run).hold()  # and is killed
+    killed = lease.Lease(mirror._open(url, make=True), run)
+    killed.hold()
+    killed._over.set()
     copy(url, run)
 
 

@@ -477,7 +477,7 @@ def test_weights_that_dont_fit_are_one_line(change, said, ludus, trained, tmp_pa
     config = tmp_path / "run" / CONFIG
     assert change[0] in config.read_text()
     config.write_text(config.read_text().replace(*change, 1))
-    code, _, err = ludus("eval", "run", "--games", "10")
+    code, _, err = ludus("eval", "run", "--games", "10", "--against", "random")
     assert code == 1 and said in one_line(err), err
 
 
