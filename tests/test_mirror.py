@@ -19,9 +19,9 @@ from urllib.parse import parse_qs, unquote
 import pytest
 
 from ludus.core.errors import Failure, Usage
-from ludus.store import mirror
+from ludus.store import lease, mirror
 from ludus.store.checkpoint import milestones
-from ludus.store.mirror import Mirror, address, is_url, misfit, restore
+from ludus.store.mirror import Mirror, address, is_url, misfit, restore, trained_elsewhere
 from ludus.store.run import read_lines
 from trainings import ludus, ludus_command
 
@@ -273,6 +273,69 @@ def test_a_mirror_that_is_ahead_is_left_as_it_is(run, url, tmp_path):
     assert tree(tmp_path / "back") == tree(run)
 
 
+# ---- two machines
+
+
+@pytest.fixture
+def other(run, tmp_path):
+    """The same run on another machine."""
+    return shutil.copytree(run, tmp_path / "other")
+
+
+def test_two_machines_never_copy_to_one_mirror(run, other, url):
+    heard: list[str] = []
+    ours = Mirror(url, run, every_s=0.05)
+    until(lambda: ours.state()["last_success"])
+    theirs = Mirror(url, other, on_event=heard.append, retry_s=0.05)
+    assert "trains it" in theirs.refusal(10) and not ours.refusal(0)
+    assert "trains it" in trained_elsewhere(url, other) and not trained_elsewhere(url, run)
+    write_checkpoint(other, "2000")
+    until(lambda: heard)
+    assert "trains it" in heard[0] and not theirs.close(0.2)
+    assert "2000" not in mirror._list(mirror._open(url))
+    assert ours.close(10)
+    copy(url, other)  # now that nobody else does
+    assert "2000" in mirror._list(mirror._open(url))
+
+
+def test_a_machine_that_is_gone_loses_its_lease_and_hears_of_it(run, other, url, monkeypatch):
+    monkeypatch.setattr("ludus.store.lease.BEAT_S", 0.1)
+    monkeypatch.setattr("ludus.store.lease.STALE_S", 0.0)
+    heard: list[str] = []
+    ours = Mirror(url, run, every_s=0.05, retry_s=0.05, on_event=heard.append)
+    until(lambda: ours.state()["last_success"])
+    theirs = lease.Lease(mirror._open(url), other)
+    theirs.hold()  # takes over, because no sign of life is recent enough
+    monkeypatch.setattr("ludus.store.lease.STALE_S", 60.0)
+    until(lambda: heard)
+    assert "trains it" in heard[0]
+    theirs.release()
+    until(lambda: len(heard) == 2)
+    assert "works again" in heard[1] and ours.close(10)
+    assert not trained_elsewhere(url, other)
+
+
+def test_the_same_folder_takes_its_own_lease_again_at_once(run, url):
+    killed = lease.Lease(mirror._open(url, make=True), run)
+    killed.hold()
+    killed._over.set()
+    copy(url, run)
+
+
+def test_a_training_is_refused_while_another_machine_trains_the_run(trained, tmp_path):
+    bucket = f"file://{tmp_path}/bucket"
+    folder, _ = trained("tictactoe", workers="0", decisions=1_000, mirror=bucket)
+    other = shutil.copytree(folder, tmp_path / "other")
+    before = (other / "config.toml").read_bytes()
+    held = lease.Lease(mirror._open(bucket), folder)
+    held.hold()
+    with pytest.raises(Usage, match="trains it"):
+        trained("tictactoe", workers="0", decisions=2_000, run=str(other), mirror=bucket)
+    assert (other / "config.toml").read_bytes() == before
+    held.release()
+    trained("tictactoe", workers="0", decisions=2_000, run=str(other), mirror=bucket)
+
+
 def test_half_a_line_is_cut_when_a_run_comes_back(run, url, tmp_path):
     with (run / "metrics.jsonl").open("a") as metrics:
         metrics.write('{"decis')
@@ -353,7 +416,7 @@ def puts(caplog):
     def puts() -> list[str]:
         found = re.findall(r"PUT /bucket/runs/a/(\S+) HTTP", caplog.text)
         caplog.clear()
-        return found
+        return [key for key in found if not key.startswith("lease.")]
 
     return puts
 
@@ -572,7 +635,7 @@ def test_a_run_goes_on_from_s3_on_an_empty_machine_with_all_it_had(s3, tmp_path)
     lasting = {name: content for name, content in tree(run).items() if name not in (".lock", "log.txt")}
     assert lasting.items() <= tree(third / "night").items()
     assert len(os.listdir(third / "night/checkpoints")) == 2
-    for at in ("2000", "best"):
+    for at in (str(int(milestones(run)[0].stem)), "best"):
         done = ludus("eval", "night", "--at", at, "--against", "random", "--games", "100", cwd=third)
         assert done.returncode == 0 and "random" in done.stdout, done.stderr
 

@@ -136,7 +136,7 @@ def test_runs_are_listed_with_their_state_and_empty_ones_pruned(trained, tmp_pat
     listed = ludus("runs", cwd=tmp_path).stdout
     rows = {line.split()[0]: line for line in listed.splitlines()[1:]}
     assert "done" in rows["whole"] and "stopped" in rows["halved"] and "broken off" in rows["empty"]
-    assert "removed runs/empty" in ludus("runs", "--prune", cwd=tmp_path).stdout
+    assert "removed runs/empty" in ludus("runs", "--prune", "--yes", cwd=tmp_path).stdout
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["halved", "whole"]
 
 

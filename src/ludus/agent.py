@@ -1,6 +1,7 @@
 """A trained policy as a bot: plays any native game, and may look ahead with its own policy and value."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -9,10 +10,11 @@ from ludus.core.dice import next64
 from ludus.core.errors import Usage
 from ludus.core.jit import njit
 from ludus.core.rules import Bot, Rules, States, Streams
+from ludus.core.spec import Spec
 from ludus.core.table import Table, Turn
 from ludus.nets import Memory
 from ludus.search.bot import SearchBot, parse_think
-from ludus.store.run import read_config, read_weights
+from ludus.store.run import check_fit, read_config, read_weights
 from ludus.train.worker import make_policy
 
 WIDTH = 8
@@ -45,7 +47,9 @@ def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot
 
     torch.set_num_threads(1)  # matches run on all cores already, and for one game more threads gain little
     network = CpuNetwork(rules, config.net)
-    network.load_named(read_weights(folder, at))
+    weights = read_weights(folder, at)
+    check_fit(folder, weights, network.net.state_dict())
+    network.load_named(weights)
     search = config.alphazero.search
     agent = SearchBot(
         rules, SIMULATIONS, search.exploration, search.first_play, network, utility(config.alphazero)
@@ -54,6 +58,14 @@ def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot
     if think:
         agent.limit(think)
     return agent
+
+
+def _policy(spec: Spec, folder: Path, at: str) -> Any:
+    """The policy of a run with its weights."""
+    policy, weights = make_policy(spec, read_config(folder).net), read_weights(folder, at)
+    check_fit(folder, weights, policy.blank())
+    policy.load_named(weights)
+    return policy
 
 
 def _first_position(rules: Rules) -> tuple[States, Streams]:
@@ -67,8 +79,7 @@ class Agent:
 
     def __init__(self, rules: Rules, folder: Path, rollouts: int = 0, at: str = "") -> None:
         self.rules, self.rollouts = rules, rollouts
-        self.policy = make_policy(rules.spec, read_config(folder).net)
-        self.policy.load_named(read_weights(folder, at))
+        self.policy = _policy(rules.spec, folder, at)
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
         obs, legal = self._look(states)
@@ -141,8 +152,7 @@ class TableAgent:
 
     def __init__(self, table: Table, folder: Path, at: str = "") -> None:
         config = read_config(folder)
-        self.policy = make_policy(table.spec, config.net)
-        self.policy.load_named(read_weights(folder, at))
+        self.policy = _policy(table.spec, folder, at)
         self.box = table.spec.box
         self.memory = Memory(config.net, table.rows, table.spec.seats) if config.net.memory else None
 

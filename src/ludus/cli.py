@@ -128,7 +128,7 @@ def evaluate(
         bots: Who plays the tournament; all bots of the game unless told. A run's folder counts as a bot.
         against: The opponents of a run's agent, or of each of the bots; all bots of its game unless told.
             In Blokus also `pentobi:LEVEL`, or `gtp:COMMAND` for any engine that speaks GTP.
-        at: Which self of the run: `best`, or the milestone of so many decisions; the newest unless told.
+        at: Which weights of the run: `best`, or a milestone by its decisions; the newest unless told.
         think: How far the run's agent, or each of the bots, looks ahead, as 400, or how long, as 100ms.
         hands: Hands of each match, for games that are sessions of hands. Default: 10,000.
         games: Games of each match. Default: 1,000, or 200 if somebody searches.
@@ -231,7 +231,7 @@ def train(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS
 def resume(
     words: Annotated[tuple[str, ...], Positional, arg(metavar="RUN|latest|URL [FLAGS]")] = (), /
 ) -> None:
-    """Go on with a run from its newest checkpoint, or from its mirror. Flags are those of `ludus train`."""
+    """Go on with a run, from its newest checkpoint or its mirror. `ludus resume --help` lists all flags."""
     from ludus.commands import train as command
 
     command.resume(list(words))
@@ -239,17 +239,22 @@ def resume(
 
 @app.command
 def runs(
-    place: Annotated[Positional[str], arg(metavar="[FOLDER]")] = "runs", /, *, prune: bool = False
+    place: Annotated[Positional[str], arg(metavar="[FOLDER]")] = "runs",
+    /,
+    *,
+    prune: bool = False,
+    yes: bool = False,
 ) -> None:
     """All trainings: state, progress and best.
 
     Args:
         place: Where they are.
-        prune: Remove those that never learned anything.
+        prune: List those that never learned anything and have no weights, and remove them if you say yes.
+        yes: Remove them without asking.
     """
     from ludus.commands import runs as command
 
-    command.show(Path(place), prune)
+    command.show(Path(place), prune, yes)
 
 
 @app.command
@@ -302,6 +307,10 @@ def main(args: list[str] | None = None) -> None:
 
         said = explain(error, f"ludus {args[0]}") or _unexpected(error)
         _tell(str(said), said.exit_code, debug)
+    except OSError as error:
+        from ludus.store.disk import described
+
+        _tell(f"{described(error)}; run again with --debug for the traceback", Failure.exit_code, debug)
     except Exception as error:
         _tell(str(_unexpected(error)), Failure.exit_code, debug)
 

@@ -39,9 +39,9 @@ class Config:
     run: str = ""
     """Folder of the run; runs/GAME-PRESET unless told."""
     decisions: int = 5_000_000
-    """Decisions of the learning policy after which the training ends."""
+    """Decisions of the learning policy after which the training ends: in all, also when it is resumed."""
     seconds: float = 0.0
-    """Clock time after which it ends, if that comes first; 0 for no limit."""
+    """Clock time after which it ends, if that comes first: in all, as above; 0 for no limit."""
     switches: dict[str, Any] = field(default_factory=dict)
     """Rule switches of the game, as `ludus games GAME` lists them."""
     opponents: str = "self"

@@ -1,101 +1,153 @@
 """`ludus runs` and `ludus export`: what trainings there are, and what can be taken out of them."""
 
 import csv
+import io
 import logging
+import os
 import shutil
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ludus import games
+from ludus.config import Config
 from ludus.core import extras
 from ludus.core.errors import Failure, Usage
-from ludus.store import checkpoint
-from ludus.store.run import EVENTS, METRICS, is_run, is_running, read_config, read_lines, read_weights
+from ludus.store import checkpoint, lock
+from ludus.store.disk import reason, writing
+from ludus.store.lines import EVENTS, METRICS, last_line, lines_back
+from ludus.store.run import CONFIG, check_fit, is_run, read_config, read_lines, read_weights
 
 console = Console(highlight=False)
 ENDS = {"end": "done", "stopped": "stopped", "failed": "failed"}
+BEGINS = ("start", "resume")
+WEIGHTS = (".safetensors", ".onnx", ".pt", ".pth")
+"""Files that may hold weights."""
 
 
 def found(place: Path) -> list[Path]:
     """Runs under a folder, the oldest first."""
     folders = [folder for folder in place.iterdir() if is_run(folder)] if place.is_dir() else []
     runs = [folder for folder in folders if not folder.name.startswith(".")]  # those are being restored
-    return sorted(runs, key=lambda folder: (folder / "config.toml").stat().st_mtime)
+    return sorted(runs, key=lambda folder: (folder / CONFIG).stat().st_mtime)
 
 
 def state(folder: Path) -> str:
     """running, done, stopped, failed, or broken off: what its last life came to."""
-    if is_running(folder):
+    if lock.is_running(folder):
         return "running"
-    ends = [ENDS[event["event"]] for event in read_lines(folder / EVENTS) if event["event"] in ENDS]
-    return ends[-1] if ends else "broken off"
+    for line in lines_back(folder / EVENTS):
+        what = line.values["event"] if line.values else ""
+        if what in ENDS:
+            return ENDS[what]
+        if what in BEGINS:
+            return "broken off"
+    weights_only = checkpoint.has_learned(folder) and not checkpoint.listed(folder)
+    return "weights only" if weights_only else "broken off"
 
 
-def show(place: Path, prune: bool) -> None:
+def show(place: Path, prune: bool, yes: bool = False) -> None:
     runs = found(place)
     if not runs:
         raise Usage(f"there is no run in {place}")
     if prune:
-        runs = _without_empty(runs)
+        _prune([folder for folder in runs if _is_empty(folder)], yes)
+        runs = found(place)
     table = Table("run", "game", "state", "decisions", "%", "hours", "best", box=None, pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"  # names are never cut
     for column in table.columns[3:]:
-        column.justify = "right"
+        column.justify, column.no_wrap = "right", True
+    damaged: list[str] = []
     for folder in runs:
-        table.add_row(*_row(folder))
+        table.add_row(*map(escape, _row(folder, damaged)))
     console.print(table)
+    for text in damaged:
+        console.print(text, markup=False, soft_wrap=True)
 
 
-def _row(folder: Path) -> tuple[str, ...]:
+def _row(folder: Path, damaged: list[str]) -> tuple[str, ...]:
+    """damaged: is told of what can't be read"""
     try:
         config = read_config(folder)
     except Failure as failure:
-        return folder.name, "?", str(failure), "", "", "", ""
-    lines = read_lines(folder / METRICS)
-    made = lines[-1]["decisions"] if lines else 0
-    hours = lines[-1]["seconds"] / 3600 if lines else 0.0
-    best = read_lines(folder / f"{checkpoint.BEST}.json")
+        damaged.append(str(failure))
+        return folder.name, "?", "damaged", "", "", "", ""
+    line = last_line(folder / METRICS, damaged.append) or {"decisions": 0, "seconds": 0.0}
+    now, best = state(folder), checkpoint.read_best(folder)
+    if best is None and (folder / f"{checkpoint.BEST}.json").exists():
+        damaged.append(f"{folder / checkpoint.BEST}.json is damaged")
     return (
-        folder.name, config.game, state(folder), f"{made:,}", f"{100 * made / config.decisions:.0f}",
-        f"{hours:.2f}", f"{best[0]['measure']:.3g}" if best else "",
+        folder.name, config.game, now, f"{line['decisions']:,}",
+        "100" if now == "done" else f"{100 * _share(config, line):.0f}", f"{line['seconds'] / 3600:.2f}",
+        f"{best.measure:.3g} {best.name}".rstrip() if best else "",
     )  # fmt: skip
 
 
-def _without_empty(runs: list[Path]) -> list[Path]:
-    """Remove runs that never learned anything and that nobody is training."""
-    kept = []
-    for folder in runs:
-        if is_running(folder) or any(int(place.name) for place in checkpoint.listed(folder)):
-            kept.append(folder)
-        else:
-            shutil.rmtree(folder)
-            console.print(f"removed {folder}: it has learned nothing")
-    return kept
+def _share(config: Config, line: dict[str, Any]) -> float:
+    """Of the budget that is used, by whichever ends the training first."""
+    by_time = line["seconds"] / config.seconds if config.seconds > 0 else 0.0
+    return min(1.0, max(line["decisions"] / max(config.decisions, 1), by_time))
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether a run never learned anything, holds no weights of any kind, and nobody is training it."""
+    first = folder / checkpoint.CHECKPOINTS / f"{0:012d}"
+    weights = (path for path in folder.rglob("*") if path.suffix in WEIGHTS and path.parent != first)
+    return not (lock.is_running(folder) or checkpoint.has_learned(folder) or any(weights))
+
+
+def _prune(empty: list[Path], yes: bool) -> None:
+    """Remove runs, once it is clear that this is wanted."""
+    if not empty:
+        console.print("nothing to remove: every run has learned something or is being trained")
+        return
+    for folder in empty:
+        console.print(f"{folder} has learned nothing", markup=False, soft_wrap=True)
+    if not yes and not sys.stdin.isatty():
+        console.print("nothing was removed: add --yes to remove them")
+        return
+    if not yes:
+        console.print(f"remove {len(empty)}? [y/N] ", end="", markup=False)
+        if input().strip().lower() not in ("y", "yes"):
+            return
+    for folder in empty:
+        try:
+            with lock.hold(folder):  # so that nobody begins to train it now
+                shutil.rmtree(folder)
+        except OSError as error:
+            raise Failure(f"can't remove {folder}: {reason(error)}") from None
+        console.print(f"removed {folder}", markup=False, soft_wrap=True)
 
 
 def export(folder: Path, as_csv: bool, as_onnx: bool) -> None:
     read_config(folder)
     if not (as_csv or as_onnx):
         raise Usage("say what to export: --csv for the metrics, --onnx for the policy")
-    if as_csv:
-        console.print(f"the metrics are in {_write_csv(folder)}")
-    if as_onnx:
-        console.print(f"the policy is in {_write_onnx(folder)}")
+    with writing(folder):
+        if as_csv:
+            console.print(f"the metrics are in {_write_csv(folder)}", markup=False, soft_wrap=True)
+        if as_onnx:
+            console.print(f"the policy is in {_write_onnx(folder)}", markup=False, soft_wrap=True)
 
 
 def _write_csv(folder: Path) -> Path:
-    lines = read_lines(folder / METRICS)
+    tell = lambda text: console.print(text, markup=False, soft_wrap=True)  # noqa: E731
+    lines = read_lines(folder / METRICS, tell)
     if not lines:
         raise Failure(f"{folder} has no metrics yet")
     names = list(dict.fromkeys(name for line in lines for name in line))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, names)
+    writer.writeheader()
+    writer.writerows(lines)
     file = folder / "metrics.csv"
-    with file.open("w", newline="") as out:
-        writer = csv.DictWriter(out, names)
-        writer.writeheader()
-        writer.writerows(lines)
+    checkpoint.write_whole(file, text.getvalue().encode())
     return file
 
 
@@ -118,24 +170,30 @@ def _write_onnx(folder: Path) -> Path:
     table = games.table(config.game, 2, **config.switches)
     turn = table.reset(0)
     net = (BoardPolicy if config.algo == "alphazero" else Net)(table.spec, config.net).eval()
-    net.load_state_dict({name: torch.from_numpy(array) for name, array in read_weights(folder).items()})
+    weights = read_weights(folder)
+    check_fit(folder, weights, net.state_dict())
+    net.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     inputs: dict[str, Any] = {"obs": turn.obs.copy(), "legal": turn.legal.copy()}
     table.close()
-    file = folder / "policy.onnx"
+    file, beside = folder / "policy.onnx", folder / f"{checkpoint.UNFINISHED}policy.onnx"
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of libraries that nobody asked for
     batch = torch.export.Dim("batch")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            net, tuple(torch.from_numpy(array) for array in inputs.values()), str(file), dynamo=True,
-            input_names=list(inputs), output_names=["logits", "value"], verbose=False,
-            dynamic_shapes=({0: batch}, {0: batch}), external_data=False,
-        )  # fmt: skip
-    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-    wanted = {entry.name for entry in session.get_inputs()}
-    ours = net(*(torch.from_numpy(array) for array in inputs.values()))
-    theirs = session.run(None, {name: array for name, array in inputs.items() if name in wanted})
-    for mine, other in zip(ours, theirs, strict=True):
-        if not np.allclose(mine.detach().numpy(), other, rtol=1e-3, atol=1e-4):
-            raise Failure(f"{file} does not compute what the policy does")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                net, tuple(torch.from_numpy(array) for array in inputs.values()), str(beside), dynamo=True,
+                input_names=list(inputs), output_names=["logits", "value"], verbose=False,
+                dynamic_shapes=({0: batch}, {0: batch}), external_data=False,
+            )  # fmt: skip
+        session = onnxruntime.InferenceSession(str(beside), providers=["CPUExecutionProvider"])
+        wanted = {entry.name for entry in session.get_inputs()}
+        ours = net(*(torch.from_numpy(array) for array in inputs.values()))
+        theirs = session.run(None, {name: array for name, array in inputs.items() if name in wanted})
+        for mine, other in zip(ours, theirs, strict=True):
+            if not np.allclose(mine.detach().numpy(), other, rtol=1e-3, atol=1e-4):
+                raise Failure(f"{file} does not compute what the policy does")
+        os.replace(beside, file)
+    finally:
+        beside.unlink(missing_ok=True)
     return file

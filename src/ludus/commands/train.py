@@ -15,9 +15,10 @@ from ludus import games, switches
 from ludus.commands.flags import read_flags
 from ludus.commands.runs import found
 from ludus.config import Config, resolve
-from ludus.core.errors import Usage
-from ludus.store.mirror import is_url, misfit, restore
-from ludus.store.run import CONFIG, is_run, read_config
+from ludus.core.errors import Failure, Usage
+from ludus.store import checkpoint
+from ludus.store.mirror import is_url, misfit, restore, trained_elsewhere
+from ludus.store.run import CONFIG, folder_of, is_run, read_config, refuse_other
 from ludus.train.profile import TABLE
 
 EXTRA: dict[str, Any] = {
@@ -36,12 +37,35 @@ EXTRA: dict[str, Any] = {
         Annotated[str, arg(metavar="FILE", help="A TOML file with any of these, groups as in [ppo].")],
         "",
     ),
+    "overwrite": (
+        Annotated[bool, arg(help="Begin anew; the run that is in the folder is moved aside.")],
+        False,
+    ),
+    "weights": (
+        Annotated[
+            str,
+            arg(
+                metavar="best|MILESTONE",
+                help="Weights to go on from, with a new optimizer, if no checkpoint of the run can be read.",
+            ),
+        ],
+        "",
+    ),
 }
 """Flags that are not fields of the configuration."""
+TOTALS = (
+    "--decisions and --seconds are totals of the run, over all times it was started: "
+    "a run of 120 s goes on for 180 s with --seconds 300."
+)
 
 
 def parse(args: list[str]) -> Config:
     """Flags on top of what the game's preset and the TOML file say."""
+    return _parse(args)[0]
+
+
+def _parse(args: list[str], run: str = "") -> tuple[Config, Any]:
+    """The configuration, and all flags. run: the one that goes on, if one does"""
     if not args or args[0].startswith("-"):
         if "-h" in args or "--help" in args:
             args = ["tictactoe", *args]
@@ -54,13 +78,15 @@ def parse(args: list[str]) -> Config:
     flags = read_flags(
         tyro.conf.configure(tyro.conf.FlagCreatePairsOff)(_flags(before)),
         args=rest,
-        prog=f"ludus train {game}",
-        description=f"Train {game}. Shown are the values of the preset {before.preset}.",
+        prog=f"ludus resume {run}" if run else f"ludus train {game}",
+        description=f"Go on with a run as it was configured, except for what flags say. {TOTALS}"
+        if run
+        else f"Train {game}. Shown are the values of the preset {before.preset}.",
     )
     said = {name: value for name, value in vars(flags).items() if name not in EXTRA}
     words = [word for group in flags.set for word in group]
     chosen = switches.parsed(game, words) if words else {}
-    return dataclasses.replace(before, **said, switches={**before.switches, **chosen})
+    return dataclasses.replace(before, **said, switches={**before.switches, **chosen}), flags
 
 
 def _flags(before: Config) -> Any:
@@ -90,17 +116,36 @@ def _value(args: list[str], flag: str) -> str | None:
     return found
 
 
-def run(args: list[str]) -> None:
-    config = parse(args)
+def run(args: list[str], resumed: str = "") -> None:
+    """resumed: the run that goes on, if one does"""
+    config, flags = _parse(args, resumed)
+    overwrite = flags.overwrite
+    if not (resumed or overwrite):
+        overwrite = _begins_anew(config)
     from ludus.train.loop import train
     from ludus.ui.dashboard import Dashboard
 
     columns = None if ":" in config.game else getattr(games.find(config.game), "columns", None)
     with Dashboard(config, columns) as dashboard:
-        folder = train(config, dashboard.show, dashboard.tell)
+        told = {"overwrite": overwrite, "weights": flags.weights}
+        folder = train(config, dashboard.show, dashboard.tell, **told)
     if config.profile:
         dashboard.console.print(_profile(folder))
     dashboard.console.print(f"the run is in {folder}")
+
+
+def _begins_anew(config: Config) -> bool:
+    """Whether a run that is there already gives way: it is another training, and has learned nothing."""
+    folder = folder_of(config)
+    if not is_run(folder):
+        return False
+    try:
+        refuse_other(read_config(folder), config, folder)
+    except Failure:
+        if checkpoint.has_learned(folder):
+            raise
+        return True
+    return False
 
 
 def _profile(folder: Path) -> Table:
@@ -116,20 +161,31 @@ def _profile(folder: Path) -> Table:
 def resume(args: list[str]) -> None:
     """Go on with a run as it was configured; flags change what may change."""
     if not args or args[0].startswith("-"):
+        if "-h" in args or "--help" in args:
+            _parse(["tictactoe", "--help"], "RUN|latest|URL")
         raise Usage("say which run goes on, as in `ludus resume runs/ofc-quick` or `ludus resume latest`")
     flags = args[1:]
+    if "--overwrite" in flags:
+        raise Usage("--overwrite begins anew, and resume goes on: leave it out, or use `ludus train`")
     if is_url(args[0]):
         folder = Path(_value(flags, "--run") or Path("runs") / args[0].rstrip("/").rpartition("/")[2])
         _bring_back(args[0], folder)
         flags = ["--mirror", args[0], *flags]
     else:
         folder = latest() if args[0] == "latest" else Path(args[0])
+        if (other := _value(flags, "--run")) is not None:
+            raise Usage(
+                f"a run goes on in its own folder, not in {other}: to begin another one like it, "
+                f"use `ludus train GAME --config {folder / CONFIG} --run {other}`"
+            )
     game = read_config(folder).game
-    run([game, "--config", str(folder / CONFIG), "--run", str(folder), *flags])
+    run([game, "--config", str(folder / CONFIG), "--run", str(folder), *flags], str(folder))
 
 
 def _bring_back(url: str, folder: Path) -> None:
     """The run that is mirrored at url, unless it is here already."""
+    if why := trained_elsewhere(url, folder):
+        raise Usage(f"can't go on with {url}: {why}")
     if not is_run(folder):
         return restore(url, folder, on_event=lambda text: print(text, file=sys.stderr))
     if why := misfit(url, folder):

@@ -35,6 +35,10 @@ class PlainPolicy:
         self.spec, self.config = spec, config
         self._shapes = shapes(spec, config)
 
+    def blank(self) -> dict[str, np.ndarray]:
+        """Arrays of the names and shapes that `load_named` needs."""
+        return {name: np.zeros(shape, np.float32) for name, shape in self._shapes}
+
     def load(self, vector: np.ndarray) -> None:
         named, at = {}, 0
         for name, shape in self._shapes:

@@ -17,6 +17,10 @@ class TorchPolicy:
         with torch.random.fork_rng(devices=[]):  # weights come later; the learner's luck is not ours to use
             self.net = Net(spec, config)
 
+    def blank(self) -> dict[str, torch.Tensor]:
+        """Tensors of the names and shapes that `load_named` needs."""
+        return self.net.state_dict()
+
     def load(self, vector: np.ndarray) -> None:
         unflatten(self.net, vector)
 

@@ -7,21 +7,24 @@
 Everything appears under its name whole or not at all: written beside it, flushed to the disk, renamed.
 """
 
+import contextlib
 import hashlib
 import io
 import json
+import math
 import os
 import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ludus.core.errors import Failure
+from ludus.store.lines import is_number
 
 CHECKPOINTS, MILESTONES, BEST = "checkpoints", "milestones", "best"
 WEIGHTS, TRAINER, MANIFEST = "weights.safetensors", "trainer.pt", "manifest.json"
@@ -50,6 +53,16 @@ class Checkpoint:
     """Numbers, texts, tensors and arrays, in lists and dictionaries."""
 
 
+@dataclass(frozen=True)
+class Best:
+    """What is known of the best weights of a run."""
+
+    decisions: int
+    measure: float
+    name: str = ""
+    """What was measured, as "score" or "points/hand"."""
+
+
 def listed(run: Path) -> list[Path]:
     """Finished checkpoints of a run, oldest first."""
     folder = run / CHECKPOINTS
@@ -68,14 +81,14 @@ def write(run: Path, checkpoint: Checkpoint) -> Path:
     place = run / CHECKPOINTS / f"{checkpoint.decisions:012d}"
     beside = place.with_name(UNFINISHED + place.name)
     shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
+    place.parent.mkdir(exist_ok=True)  # without its parents: a run that was deleted must not come back empty
+    beside.mkdir()
     for name, data in {**files, MANIFEST: json.dumps(manifest).encode()}.items():
-        (beside / name).write_bytes(data)
-        _flush(beside / name)
-    _flush(beside)
+        _write_flushed(beside / name, data)
+    _flush_folder(beside)
     shutil.rmtree(place, ignore_errors=True)  # of a life of this run that was rolled back
     os.rename(beside, place)
-    _flush(place.parent)
+    _flush_folder(place.parent)
     return place
 
 
@@ -106,8 +119,14 @@ def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
         try:
             return read(place)
         except Failure as failure:
-            warn(f"{failure}; taking the one before")
+            warn(f"{failure}; looking for one before")
     return None
+
+
+def has_learned(run: Path) -> bool:
+    """Whether there is anything in it that somebody may miss."""
+    known = any(int(place.name) for place in listed(run)) or milestones(run)
+    return bool(known) or best_file(run).exists()
 
 
 def milestones(run: Path) -> list[Path]:
@@ -116,20 +135,50 @@ def milestones(run: Path) -> list[Path]:
     return sorted(found, key=lambda file: int(file.stem))
 
 
+def best_file(run: Path) -> Path:
+    return run / f"{BEST}.safetensors"
+
+
+def read_best(run: Path) -> Best | None:
+    """None if there is no best yet, or if best.json does not tell how good it is."""
+    try:
+        note = json.loads((run / f"{BEST}.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(note, dict) or not all(is_number(note.get(key)) for key in ("decisions", "measure")):
+        return None
+    return Best(int(note["decisions"]), float(note["measure"]), str(note.get("name", "")))
+
+
+def best_so_far(run: Path, remembered: float = -math.inf) -> float:
+    """What a new best must exceed. remembered: what the newest checkpoint knows of it
+
+    Infinite if there is a best and nobody knows how good it is: then it stays.
+    """
+    if not best_file(run).exists():
+        return -math.inf
+    if best := read_best(run):
+        return best.measure
+    return remembered if math.isfinite(remembered) else math.inf
+
+
 def write_weights(file: Path, weights: dict[str, Any]) -> None:
     from safetensors.torch import save
 
-    file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, save(weights))
 
 
 def write_whole(file: Path, data: bytes) -> None:
     """Readers see the old content or the new one, never half of it, even after a power cut."""
     beside = file.with_name(UNFINISHED + file.name)
-    beside.write_bytes(data)
-    _flush(beside)
-    os.replace(beside, file)
-    _flush(file.parent)
+    try:
+        _write_flushed(beside, data)
+        os.replace(beside, file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+    _flush_folder(file.parent)
 
 
 def thin_out(run: Path, keep: int, newest: int) -> None:
@@ -147,7 +196,8 @@ def sweep(run: Path) -> None:
     """Remove what was never finished, also by a life of this run that was killed."""
     for folder in (run, run / CHECKPOINTS, run / MILESTONES):
         for path in folder.glob(f"{UNFINISHED}*"):
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
+            with contextlib.suppress(OSError):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 class Saver:
@@ -158,6 +208,8 @@ class Saver:
     ) -> None:
         """decisions: made before. told: is given what happened and its details"""
         self.run, self.schedule, self.told = run, schedule, told
+        self.failed = ""
+        """Why the last write failed; empty if it did not."""
         self._writing: threading.Thread | None = None
         self._milestone = decisions // schedule.milestone if schedule.milestone else 0
 
@@ -165,8 +217,8 @@ class Saver:
     def busy(self) -> bool:
         return self._writing is not None and self._writing.is_alive()
 
-    def save(self, checkpoint: Checkpoint, best: float | None) -> None:
-        """best: the measure, if this is the best so far"""
+    def save(self, checkpoint: Checkpoint, best: Best | None) -> None:
+        """best: if this is the best so far"""
         self.wait()
         self._writing = threading.Thread(target=self._save, args=(checkpoint, best))
         self._writing.start()
@@ -175,41 +227,51 @@ class Saver:
         if self._writing:
             self._writing.join()
 
-    def _save(self, checkpoint: Checkpoint, best: float | None) -> None:
+    def _save(self, checkpoint: Checkpoint, best: Best | None) -> None:
         begun = time.thread_time()
         try:
             write(self.run, checkpoint)
             self._save_milestone(checkpoint)
             if best is not None:
-                write_weights(self.run / f"{BEST}.safetensors", checkpoint.weights)
-                note = {"decisions": checkpoint.decisions, "measure": best}
-                write_whole(self.run / f"{BEST}.json", json.dumps(note).encode())
+                write_weights(best_file(self.run), checkpoint.weights)
+                write_whole(self.run / f"{BEST}.json", json.dumps(asdict(best)).encode())
             thin_out(self.run, self.schedule.keep, checkpoint.decisions)
             sweep(self.run)
         except Exception as error:
             sweep(self.run)  # on a full disk, halves of each try would be all that fits
-            reason = getattr(error, "strerror", None) or _first_line(error)
-            self.told("checkpoint failed", {"decisions": checkpoint.decisions, "reason": reason})
+            self.failed = getattr(error, "strerror", None) or _first_line(error)
+            self.told("checkpoint failed", {"decisions": checkpoint.decisions, "reason": self.failed})
             return
+        self.failed = ""
         cpu_s = round(time.thread_time() - begun, 4)
         self.told("checkpoint", {"decisions": checkpoint.decisions, "cpu_s": cpu_s})
         if best is not None:
-            self.told("best", {"decisions": checkpoint.decisions, "measure": best})
+            self.told("best", {"decisions": best.decisions, "measure": best.measure})
 
     def _save_milestone(self, checkpoint: Checkpoint) -> None:
         every = self.schedule.milestone
         if every and checkpoint.decisions // every > self._milestone:
+            file = self.run / MILESTONES / f"{checkpoint.decisions:012d}.safetensors"
+            file.parent.mkdir(exist_ok=True)
+            if not file.exists():  # of an earlier life: what is kept for good is not written over
+                write_weights(file, checkpoint.weights)
             self._milestone = checkpoint.decisions // every
-            write_weights(
-                self.run / MILESTONES / f"{checkpoint.decisions:012d}.safetensors", checkpoint.weights
-            )
 
 
 def _described(data: bytes) -> dict[str, Any]:
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
-def _flush(path: Path) -> None:
+def _write_flushed(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _flush_folder(path: Path) -> None:
+    if os.name == "nt":  # where folders can't be opened
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

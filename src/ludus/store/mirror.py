@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from ludus.core import extras
 from ludus.core.errors import Failure, Usage
 from ludus.store.checkpoint import BEST, CHECKPOINTS, MANIFEST, MILESTONES, listed, milestones
+from ludus.store.lease import Held, Lease, holder
 from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, is_run
 
 if TYPE_CHECKING:
@@ -134,12 +135,19 @@ class Mirror:
         self._on_event = on_event
         self._sent: dict[str, tuple[int, int]] = {}  # file -> size and time of change when it was copied
         self._whole: set[str] = set()  # checkpoints known to be in the mirror
+        self._lease, self._refusal = Lease(self._store, folder), ""
+        self._looked = threading.Event()  # whether it is known if another machine has the lease
         self._ours = False  # whether what is in the mirror is known to be of this run
         self._last_success: float | None = None
         self._errors, self._failing, self._complete = 0, False, False
         self._wake, self._closing, self._gone = threading.Event(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="mirror", daemon=True)
         self._thread.start()
+
+    def refusal(self, wait_s: float) -> str:
+        """Why this machine may not copy there: another one does. Empty if it may, or if nobody answers."""
+        self._looked.wait(wait_s)
+        return self._refusal
 
     def poke(self) -> None:
         """Copy soon."""
@@ -165,6 +173,13 @@ class Mirror:
         }
 
     def _run(self) -> None:
+        try:
+            self._copy_until_closed()
+        finally:
+            with suppress(Exception):  # a lease that can't be given back runs out
+                self._lease.release()
+
+    def _copy_until_closed(self) -> None:
         wait_s = self._retry_s
         while not self._gone.is_set():
             self._wake.clear()
@@ -184,6 +199,7 @@ class Mirror:
 
     def _attempt(self) -> bool:
         try:
+            self._hold_lease()
             self._copy()
         except Exception as error:  # of whatever kind: training goes on
             self._errors += 1
@@ -198,6 +214,16 @@ class Mirror:
             self._failing = failing
             with suppress(Exception):
                 self._on_event(text)
+
+    def _hold_lease(self) -> None:
+        try:
+            self._lease.hold()
+            self._refusal = ""
+        except Held as held:
+            self._refusal = str(held)
+            raise
+        finally:
+            self._looked.set()
 
     def _copy(self) -> None:
         """Checkpoints before metrics: a restored run may know more than its checkpoint, but not less.
@@ -357,11 +383,20 @@ def _reason(error: Exception) -> str:
 
 def misfit(url: str, folder: Path) -> str:
     """Why a run must not be mirrored there: there is another, or it went on elsewhere. Empty if it may."""
+    return _asked(url, folder, _misfit)
+
+
+def trained_elsewhere(url: str, folder: Path) -> str:
+    """Why a run must not be trained in this folder now: another machine does. Empty if it may."""
+    return _asked(url, folder, holder)
+
+
+def _asked(url: str, folder: Path, question: Callable[["ObjectStore", Path], str]) -> str:
     store = _open(url, make=True)
     from obstore.exceptions import BaseError
 
     try:
-        return _misfit(store, folder)
+        return question(store, folder)
     except (BaseError, OSError) as error:
         raise Failure(f"can't look into the mirror {url}: {_reason(error)}") from None
 

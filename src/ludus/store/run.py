@@ -3,30 +3,32 @@
 import contextlib
 import dataclasses
 import importlib.metadata
-import json
+import os
 import shutil
 import time
 import tomllib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import tomli_w
-
-try:
-    import fcntl
-except ImportError:  # Windows: two trainings of one run are not kept apart there
-    fcntl = None  # type: ignore[assignment]
 
 import ludus
 from ludus.config import Config, overlay
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
+from ludus.store.disk import reason, writing
+from ludus.store.lines import EVENTS, METRICS, LineWriter, damage, drop_tail
+from ludus.store.lines import read_lines as read_lines
+from ludus.store.lock import LOCK, hold
 from ludus.store.log import write_line
 
-CONFIG, METRICS, EVENTS, LOG = "config.toml", "metrics.jsonl", "events.jsonl", "log.txt"
-LOCK, TENSORBOARD = ".lock", "tensorboard"
+CONFIG, LOG, TENSORBOARD = "config.toml", "log.txt", "tensorboard"
+CHECKPOINTS = checkpoint.CHECKPOINTS
+NEWEST = "newest"
+TRACES = (METRICS, EVENTS, LOG, TENSORBOARD, LOCK, CHECKPOINTS)
+"""What a training leaves in its folder before it is accepted."""
 FIXED = {
     "game": "it was trained on another game",
     "switches": "it was trained under other rules",
@@ -37,29 +39,55 @@ FIXED = {
 """What can't change in a run that goes on, and why."""
 
 
+FREE = (
+    "run", "decisions", "seconds", "workers", "inference", "device", "start", "log_s", "checkpoints",
+    "notify", "notify_minutes", "notify_decisions", "mirror", "tensorboard", "profile", "price_per_hour",
+)  # fmt: skip
+"""What may differ between two commands that train the same: how long, where, and who hears of it."""
+
+COMPARED = [field.name for field in dataclasses.fields(Config) if field.name not in FREE]
+ALGORITHMS = get_args(get_type_hints(Config)["algo"])
+"""Names of algorithms, which are also those of their groups of settings."""
+
+
 class Run:
-    def __init__(self, folder: Path, config: Config) -> None:
+    def __init__(self, folder: Path, config: Config, aside: Path | None = None) -> None:
+        """aside: where the run is that was in this folder before, until this one is accepted"""
         self.folder, self.config = folder, config
         self.listeners: list[Callable[[str, dict[str, Any]], None]] = []
         """Told of every event; must return at once."""
         self.readers: list[Callable[[dict[str, Any]], None]] = []
         """Given all metrics; must return at once."""
-        traces = [folder / name for name in (METRICS, EVENTS, LOG, TENSORBOARD, LOCK)]
-        self._made = [trace for trace in traces if not trace.exists()]
-        self._lock = _locked(folder)
-        self._metrics = (folder / METRICS).open("a", buffering=1)
-        self._events = (folder / EVENTS).open("a", buffering=1)
+        self.new = not is_run(folder)
+        self._aside = aside
+        traces = (folder / name for name in TRACES)
+        self._made = [*_missing(folder), *(trace for trace in traces if not trace.exists())]
+        with writing(folder):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                self._lock = hold(folder)
+                self._metrics, self._events = LineWriter(folder / METRICS), LineWriter(folder / EVENTS)
+            except OSError:
+                self._leave_no_trace()
+                raise
 
     @classmethod
-    def open(cls, config: Config) -> "Run":
+    def open(cls, config: Config, overwrite: bool = False) -> "Run":
         """A new run, or the one that is there already if the configuration still fits it.
 
-        Nothing of what is new about it stays unless it is accepted.
+        Nothing of what is new about it stays unless it is accepted. overwrite: begin a new one in any case;
+        the one that is there is moved aside
         """
         folder = folder_of(config)
+        if overwrite:
+            return cls(folder, config, _move_aside(folder))
         if is_run(folder):
             refuse_misfit(read_config(folder), config, folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        elif checkpoint.has_learned(folder):
+            raise Usage(
+                f"{folder} holds weights but no {CONFIG}, so they could be written over: "
+                "choose another folder with --run, or --overwrite to move them aside"
+            )
         return cls(folder, config)
 
     def accept(self) -> None:
@@ -67,9 +95,31 @@ class Run:
         values = dataclasses.asdict(dataclasses.replace(self.config, notify=()))  # addresses are secrets
         libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}
         values["versions"] = {"ludus": ludus.__version__, **libraries}
-        checkpoint.write_whole(self.folder / CONFIG, tomli_w.dumps(values).encode())
+        with writing(self.folder):
+            checkpoint.write_whole(self.folder / CONFIG, tomli_w.dumps(values).encode())
+        if self._aside is None:
+            return
+        if checkpoint.has_learned(self._aside):
+            self.event("moved aside", reason=f"the run that was in {self.folder} is now in {self._aside}")
+        else:
+            shutil.rmtree(self._aside, ignore_errors=True)
+        self._aside = None
+
+    def withdraw(self) -> None:
+        """A new run that can't be saved is none."""
+        if self.new:
+            (self.folder / CONFIG).unlink(missing_ok=True)
+
+    def check(self) -> None:
+        """Fail if the folder was deleted, moved or replaced since: what is saved there would be lost."""
+        if not (self._is_ours() and is_run(self.folder)):
+            raise Failure(
+                f"{self.folder} was deleted, moved or replaced during its training, so nothing more can be "
+                "saved there: train again, or `ludus resume` the folder where it is now"
+            )
 
     def metrics(self, values: dict[str, Any]) -> None:
+        self.check()
         self._write(self._metrics, values)
         for reader in self.readers:
             reader(values)
@@ -78,7 +128,7 @@ class Run:
         """May be called from any thread."""
         self._write(self._events, {"time": time.time(), "event": what, **details})
         said = " ".join(f"{name}={value}" for name, value in details.items())
-        write_line(self.folder / LOG, "learner", f"{what} {said}".rstrip())
+        self._log(f"{what} {said}".rstrip())
         for listener in self.listeners:
             listener(what, details)
 
@@ -86,60 +136,72 @@ class Run:
         """The last event of a life that ended badly; how it came to that, also in a worker, is in the log."""
         self.event("failed", reason=str(error))
         for line in "".join(traceback.format_exception(error)).splitlines():
-            write_line(self.folder / LOG, "learner", line)
+            self._log(line)
 
     def forget_after(self, decisions: int) -> None:
         """Drop metrics of decisions that are about to be made anew."""
-        self._metrics.close()
-        kept = [line for line in read_lines(self.folder / METRICS) if line["decisions"] <= decisions]
-        text = "".join(json.dumps(line) + "\n" for line in kept)
-        checkpoint.write_whole(self.folder / METRICS, text.encode())
-        self._metrics = (self.folder / METRICS).open("a", buffering=1)
+        with writing(self.folder):
+            damaged = drop_tail(self.folder / METRICS, lambda line: line["decisions"] <= decisions)
+        if damaged:
+            self.event("damaged lines", reason=damage(self.folder / METRICS, damaged))
 
     def close(self) -> None:
         for file in (self._metrics, self._events):
             with contextlib.suppress(OSError):  # what could not be written when due can't be written now
                 file.close()
-        if not is_run(self.folder):
-            self._leave_no_trace()
+        self._leave_no_trace()
         self._lock.close()
 
     def _leave_no_trace(self) -> None:
-        for trace in self._made:
-            shutil.rmtree(trace) if trace.is_dir() else trace.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # somebody else's files are in it
-            self.folder.rmdir()
+        """Unless this is a run."""
+        if not self.new or is_run(self.folder):  # which may be another's that has replaced it
+            return
+        for trace in reversed(self._made):  # folders come before what is in them
+            with contextlib.suppress(OSError):  # somebody else's files are in it
+                if trace.name not in (CHECKPOINTS, TENSORBOARD):
+                    trace.rmdir() if trace.is_dir() else trace.unlink(missing_ok=True)
+                else:
+                    shutil.rmtree(trace)
+        if self._aside is not None:
+            with contextlib.suppress(OSError):
+                self._aside.rename(self.folder)
 
-    def _write(self, file: Any, values: dict[str, Any]) -> None:
+    def _is_ours(self) -> bool:
+        """Whether the folder is still the one that we hold the lock of."""
+        try:
+            return os.path.samestat(os.fstat(self._lock.fileno()), (self.folder / LOCK).stat())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def _log(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # a log that can't be written stops no training
+            if self._is_ours():
+                write_line(self.folder / LOG, "learner", text)
+
+    def _write(self, file: LineWriter, values: dict[str, Any]) -> None:
         """A full disk costs a line, not the training."""
         try:
-            file.write(json.dumps(values) + "\n")
+            file.write(values)
         except OSError as error:
-            write_line(self.folder / LOG, "learner", f"a line was lost: {error.strerror}")
+            self._log(f"a line was lost: {reason(error)}")
 
 
-def _locked(folder: Path) -> Any:
-    """Held as long as a process trains this run, and freed by the system however that ends."""
-    lock = (folder / LOCK).open("a")
-    if fcntl is not None:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Usage(
-                f"{folder} is being trained by another process: choose another folder with --run"
-            ) from None
-    return lock
+def _missing(folder: Path) -> list[Path]:
+    """The folder and those above it that are not there yet, outermost first."""
+    return [place for place in (*reversed(folder.parents), folder) if not place.exists()]
 
 
-def is_running(folder: Path) -> bool:
-    if fcntl is None or not (folder / LOCK).exists():
-        return False
-    with (folder / LOCK).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False
+def _move_aside(folder: Path) -> Path | None:
+    """Where the run in a folder went; None if there is none."""
+    if not (is_run(folder) or checkpoint.has_learned(folder)):
+        return None
+    with writing(folder):
+        hold(folder).close()  # refused if somebody trains it
+        number = 1
+        while (place := folder.with_name(f"{folder.name}.old{number}")).exists():
+            number += 1
+        folder.rename(place)
+    return place
 
 
 def folder_of(config: Config) -> Path:
@@ -155,6 +217,19 @@ def refuse_misfit(before: Config, now: Config, folder: Path) -> None:
             )
 
 
+def refuse_other(before: Config, now: Config, folder: Path) -> None:
+    """Two commands must ask for the same training to go on in one folder."""
+    for field in (*(field for field in COMPARED if field != "preset"), "preset"):
+        if field in ALGORITHMS and field != now.algo:
+            continue
+        for name, old, new in _differences(field, getattr(before, field), getattr(now, field)):
+            raise Usage(
+                f"{folder} was trained with {name} {old}, not {new}: go on with it by "
+                f"`ludus resume {folder}`, choose another folder with --run, "
+                "or begin anew with --overwrite, which moves it aside"
+            )
+
+
 def _differences(name: str, old: Any, new: Any) -> list[tuple[str, Any, Any]]:
     """Fields that differ, of a group or of one: their names, what they were and what they are."""
     if dataclasses.is_dataclass(old):
@@ -165,17 +240,6 @@ def _differences(name: str, old: Any, new: Any) -> list[tuple[str, Any, Any]]:
         (field, old.get(field, "the default"), new.get(field, "the default")) for field in {**old, **new}
     ]
     return [(f"{name}.{field}", before, now) for field, before, now in values if before != now]
-
-
-def read_lines(file: Path) -> list[dict[str, Any]]:
-    """Lines of a file that may be in the middle of being written."""
-    lines = []
-    for text in file.read_text().splitlines() if file.exists() else []:
-        try:
-            lines.append(json.loads(text))
-        except ValueError:
-            continue  # torn by a crash, or not finished yet
-    return lines
 
 
 def is_run(folder: Path) -> bool:
@@ -199,28 +263,53 @@ def read_config(folder: Path, game: str = "") -> Config:
 
 def read_weights(folder: Path, at: str = "") -> dict[str, Any]:
     """Of the newest checkpoint whose weights are whole; at: of `best`, or of a milestone by its decisions."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
     for file in _weight_files(folder, at):
-        try:
-            return load_file(file)
-        except (OSError, SafetensorError):
-            continue
+        with contextlib.suppress(Failure):
+            return load_weights(file)
     raise Failure(f"{folder} has no readable weights {'yet' if not at else f'of {at}'}")
 
 
-def _weight_files(folder: Path, at: str) -> list[Path]:
-    best = folder / f"{checkpoint.BEST}.safetensors"
-    if not at:  # a run that was given away may have nothing but its best
-        return [*(place / checkpoint.WEIGHTS for place in reversed(checkpoint.listed(folder))), best]
-    if at == checkpoint.BEST:
-        return [best]
-    stones = checkpoint.milestones(folder)
-    wanted = [stone for stone in stones if at.isdigit() and int(stone.stem) >= int(at)]
-    if not wanted:
-        known = ", ".join(str(int(stone.stem)) for stone in stones)
-        raise Usage(
-            f"{folder} has no weights of {at!r}: choose best or one of {known or 'no milestones yet'}"
+def load_weights(file: Path) -> dict[str, Any]:
+    """Arrays by name."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise Failure(f"{file} can't be read: {error}") from None
+
+
+def check_fit(folder: Path, weights: Mapping[str, Any], network: Mapping[str, Any]) -> None:
+    """Fail if the weights of a run are not those of a network, by their names and shapes."""
+    wrong = [f"{name} is missing" for name in network if name not in weights]
+    wrong += [f"{name} is not part of it" for name in weights if name not in network]
+    wrong += [
+        f"{name} has the shape {tuple(weights[name].shape)}, not {tuple(array.shape)}"
+        for name, array in network.items()
+        if name in weights and tuple(weights[name].shape) != tuple(array.shape)
+    ]
+    if wrong:
+        raise Failure(
+            f"the weights of {folder} don't fit the network of its {CONFIG} ({wrong[0]}): "
+            "one of them was changed, or is of another version or of other rules"
         )
-    return wanted[:1]
+
+
+def _weight_files(folder: Path, at: str) -> list[Path]:
+    """Where the weights may be, in order."""
+    best = checkpoint.best_file(folder)
+    if at in ("", NEWEST):  # a run that was given away may have nothing but its best
+        places = reversed(checkpoint.listed(folder))
+        found = [
+            *(place / checkpoint.WEIGHTS for place in places),
+            best,
+            *checkpoint.milestones(folder)[::-1],
+        ]
+        return [file for file in found if file.exists()]
+    known = {str(int(file.stem)): file for file in checkpoint.milestones(folder)}
+    known |= {checkpoint.BEST: best} if best.exists() else {}
+    if at not in known:
+        offer = f"choose from {', '.join([NEWEST, *known])}" if known else f"it has the {NEWEST} only"
+        raise Usage(f"{folder} has no weights of {at!r}: {offer}")
+    return [known[at]]

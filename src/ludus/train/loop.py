@@ -16,9 +16,12 @@ from ludus.core.errors import Failure, Stopped, Usage, at_least_one
 from ludus.core.spec import Spec
 from ludus.nets.net import flat_size, flatten
 from ludus.store import checkpoint
-from ludus.store.checkpoint import Checkpoint, Saver
+from ludus.store import start as start_of_run
+from ludus.store.checkpoint import Best, Checkpoint, Saver
+from ludus.store.disk import writing
 from ludus.store.outlets import Outlets
-from ludus.store.run import LOG, Run
+from ludus.store.run import LOG, Run, check_fit
+from ludus.store.start import Bare
 from ludus.train import preload
 from ludus.train.central import CentralPool
 from ludus.train.layout import Layout, Sizer, lay_out
@@ -41,20 +44,27 @@ Listener = Callable[[str, dict[str, Any]], None]
 """Is told of every event and its details, from any thread."""
 
 
-def train(config: Config, screen: Screen, listener: Listener = lambda what, details: None) -> Path:
-    """Train until the budget is spent, from the newest checkpoint if the run has one; the run's folder."""
+def train(
+    config: Config, screen: Screen, listener: Listener = lambda what, details: None, *,
+    overwrite: bool = False, weights: str = "",
+) -> Path:  # fmt: skip
+    """Train until the budget is spent, from the newest checkpoint if the run has one; the run's folder.
+
+    overwrite: begin anew; the run that is in the folder is moved aside. weights: `best` or a milestone, to go
+    on from if no checkpoint can be read
+    """
     spec = spec_of(config)
     layout = lay_out(config, spec)
-    run = Run.open(config)
+    run = Run.open(config, overwrite)
     run.listeners.append(listener)
-    outlets = None
+    outlets = training = None
     try:
         outlets = Outlets(run, config, new=not checkpoint.listed(run.folder))
-        training = Training(config, spec, layout, run, screen)
+        training = Training(config, spec, layout, run, screen, weights)
         with Stop() as stop:
             training.run_to_end(stop)
     except Exception as error:
-        if not isinstance(error, Stopped | Usage):
+        if training is not None and not isinstance(error, Stopped | Usage):  # what never began can't fail
             run.failed(error)
         raise
     finally:
@@ -67,23 +77,31 @@ def train(config: Config, screen: Screen, listener: Listener = lambda what, deta
 class Training:
     """A run in memory: what learns, who plays, and what is known about it."""
 
-    def __init__(self, config: Config, spec: Spec, layout: Layout, run: Run, screen: Screen) -> None:
+    def __init__(
+        self, config: Config, spec: Spec, layout: Layout, run: Run, screen: Screen, weights: str = ""
+    ) -> None:
+        """weights: to go on from if no checkpoint can be read"""
         self.config, self.run, self.screen = config, run, screen
         torch.manual_seed(seeds.derive(config.seed, "learner"))
         torch.set_num_threads(layout.threads)
         self.learner = algos.find(config.algo).make_learner(config, spec, layout.device)
         net = self.learner.net
         self.vector = np.zeros(flat_size(net), np.float32)
-        self.version, self.rolled_back, self.best, self.replaced = 0, False, -math.inf, 0
-        kept = checkpoint.newest(run.folder, lambda text: run.event("checkpoint skipped", reason=text))
-        start = kept.decisions if kept else 0
+        self.version, self.rolled_back, self.replaced = 0, False, 0
+        found = start_of_run.find(run.folder, weights, self._skipped)
+        kept = found if isinstance(found, Checkpoint) else None
+        start = found.decisions if found else 0
         self.profile = Profile() if config.profile else None
         self.meter = Meter(spec, start, self.profile)
         if self.profile:
             self.learner.phase = self.meter.phase
         if kept:
             self._load_learner(kept)
+        elif isinstance(found, Bare):
+            self._load_weights(found)
+        if found:
             self._refuse_finished()
+        self.best = checkpoint.best_so_far(run.folder, kept.state["best"] if kept else -math.inf)
         flatten(net, self.vector)
         if config.inference == "auto" and layout.central and not config.sync:
             layout = measured_layout(config, layout, self.learner, lambda one: self._make_pool(one, start))
@@ -96,10 +114,13 @@ class Training:
         self.sizer = Sizer(layout.workers, machine.usable_cores()) if resizable else None
         self.saver = Saver(run.folder, config.checkpoints, start, self._saved)
         self._saved_at, self._saved_decisions = time.monotonic(), start
+        self._has_checkpoint = kept is not None
         run.event(
-            "resume" if kept else "start", decisions=start, layout=layout.why, workers=layout.workers,
+            "resume" if found else "start", decisions=start, layout=layout.why, workers=layout.workers,
             device=layout.device,
         )  # fmt: skip
+        if isinstance(found, Bare):
+            self._tell_of_weights(found)
         run.accept()
 
     def _refuse_finished(self) -> None:
@@ -112,8 +133,8 @@ class Training:
     def run_to_end(self, stop: Stop) -> None:
         config, meter = self.config, self.meter
         try:
-            if meter.decisions == 0:
-                self._save()  # something to fall back to from the first moment
+            if not self._has_checkpoint:
+                self._save_first()
             meter.start_clock()
             while not meter.spent(config.decisions, config.seconds):
                 if not self._update(stop):
@@ -122,8 +143,9 @@ class Training:
         finally:
             self.pool.close()
             self.saver.wait()
-            if self.profile:
-                self.profile.write(self.run.folder)
+            if self.profile and self.run.folder.exists():
+                with writing(self.run.folder):
+                    self.profile.write(self.run.folder)
 
     def _update(self, stop: Stop) -> bool:
         """Blocks in, better weights out; False if it is time to go."""
@@ -199,15 +221,31 @@ class Training:
         by_milestone = passed and time.monotonic() - self._saved_at >= MILESTONE_S
         return bool(by_count or ((by_time or by_milestone) and not self.saver.busy))
 
-    def _save(self) -> None:
+    def _save_first(self) -> None:
+        """Something to fall back to from the first moment, and proof that the folder can be written to."""
+        self._save(first=True)
+        self.saver.wait()
+        if self.saver.failed:
+            self.run.withdraw()
+            raise Failure(
+                f"can't save the first checkpoint in {self.run.folder}: {self.saver.failed}: "
+                "free some space there, or choose another folder with --run"
+            )
+
+    def _save(self, first: bool = False) -> None:
+        """first: nothing was learned yet, so it can't be the best"""
+        self.run.check()
+        self.saver.wait()  # only then it is known whether the best before was saved
         weights = {
             name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
             for name, tensor in self.learner.net.state_dict().items()
         }
-        measure = self.meter.measure(self.league.metrics())
-        best = measure if measure is not None and measure > self.best else None
-        self.best = self.best if best is None else best
-        self.saver.save(Checkpoint(self.meter.decisions, weights, self._state()), best)
+        measure, decisions = self.meter.measure(self.league.metrics()), self.meter.decisions
+        best = None
+        if not first and measure is not None and measure > self.best:
+            best = Best(decisions, measure, self.meter.measured)
+        state = {**self._state(), "best": best.measure if best else self.best}
+        self.saver.save(Checkpoint(decisions, weights, state), best)
         self._saved_at, self._saved_decisions = time.monotonic(), self.meter.decisions
 
     def _state(self) -> dict[str, Any]:
@@ -217,7 +255,6 @@ class Training:
             "league": self.league.state_dict(),
             "version": self.version,
             "rolled_back": self.rolled_back,
-            "best": self.best,
             "rows": self.config.rows,
             "workers": self.pool.snapshot(),
         }
@@ -234,7 +271,23 @@ class Training:
             ) from None
         self.meter.load_state_dict(kept.state["meter"])
         self.version, self.rolled_back = kept.state["version"], kept.state["rolled_back"]
-        self.best = kept.state["best"]
+
+    def _load_weights(self, bare: Bare) -> None:
+        check_fit(self.run.folder, bare.weights, self.learner.net.state_dict())
+        tensors = {name: torch.from_numpy(array.copy()) for name, array in bare.weights.items()}
+        self.learner.net.load_state_dict(tensors)
+        self.meter.load_state_dict({**bare.meter, "decisions": bare.decisions})
+
+    def _tell_of_weights(self, bare: Bare) -> None:
+        self.run.forget_after(bare.decisions)
+        which = "best" if bare.name == checkpoint.BEST else f"milestone {bare.decisions:,}"
+        text = f"there is no checkpoint: going on from the weights of its {which} with a new optimizer"
+        if math.isinf(self.best) and self.best > 0:
+            text += (
+                f"; nobody knows how good {checkpoint.best_file(self.run.folder).name} is, so it stays as it "
+                "is and no new best is kept: move it away to have one"
+            )
+        self.run.event("weights only", decisions=bare.decisions, reason=text)
 
     def _load_players(self, kept: Checkpoint) -> None:
         self.run.forget_after(kept.decisions)
@@ -251,9 +304,7 @@ class Training:
     def _roll_back(self) -> None:
         """The loss is not a number: back to the last good weights, once, with a smaller learning rate."""
         self.saver.wait()
-        kept = checkpoint.newest(
-            self.run.folder, lambda text: self.run.event("checkpoint skipped", reason=text)
-        )
+        kept = checkpoint.newest(self.run.folder, self._skipped)
         if self.rolled_back or kept is None:
             raise Failure(
                 f"the loss is not a number at {self.meter.decisions:,} decisions, again after a smaller "
@@ -269,15 +320,27 @@ class Training:
         self._publish()
 
     def _saved(self, what: str, details: dict[str, Any]) -> None:
+        if what == "best":
+            self.best = details["measure"]
         self.run.event(what, **details)
+
+    def _skipped(self, text: str) -> None:
+        self.run.event("checkpoint skipped", reason=text)
 
     def _finish(self, stop: Stop) -> None:
         if stop.asked and not self.config.sync and self._saved_decisions < self.meter.decisions:
             self._save()
+        self.saver.wait()
+        self.run.check()
+        if self.saver.failed:
+            raise Failure(
+                f"the end of the training could not be saved in {self.run.folder}: {self.saver.failed}: "
+                f"free some space there, then go on from its newest checkpoint with "
+                f"`ludus resume {self.run.folder}`"
+            )
         if not stop.asked:
             self.run.event("end", decisions=self.meter.decisions)
             return
-        self.saver.wait()
         self.run.event("stopped", decisions=self._saved_decisions, signal=stop.asked)
         raise Stopped(
             f"stopped at {self._saved_decisions:,} decisions; go on with `ludus resume {self.run.folder}`"

@@ -101,10 +101,21 @@ class Meter:
     def measure(self, rated: dict[str, float]) -> float | None:
         """How good the policy is, as far as its own games tell; None if they don't."""
         stats = {name[5:]: value for name, value in self._last.items()}
-        own = None if ":" in self.spec.game else getattr(games.find(self.spec.game), "measure", None)
+        own = self._of_game("measure")
         if own is not None:
             return own(stats) if stats else None
         return stats.get("score") if self.spec.seats == 1 else rated.get("rating/self")
+
+    @property
+    def measured(self) -> str:
+        """What `measure` is, in a word."""
+        if self._of_game("measure") is not None:
+            return self._of_game("MEASURE") or "points"
+        return "score" if self.spec.seats == 1 else "rating"
+
+    def _of_game(self, name: str) -> Any:
+        """What a native game says of itself, or None."""
+        return None if ":" in self.spec.game else getattr(games.find(self.spec.game), name, None)
 
     def room(self, ours: float) -> dict[str, float]:
         """What the machine has left. ours: cores that this training uses"""

@@ -15,7 +15,7 @@ from ludus.config import Config
 Metrics = dict[str, Any]
 TROUBLES = (
     "worker replaced", "rolled back", "checkpoint skipped", "checkpoint failed", "not exact", "not notified",
-    "mirror", "mirror incomplete",
+    "mirror", "mirror incomplete", "weights only", "moved aside", "damaged lines", "tensorboard failed",
 )  # fmt: skip
 """Events that are shown, with their reason; how a training ended is told by the command."""
 

@@ -88,6 +88,9 @@ ENTRY = 13.0
 """What two opponents pay on average for a Fantasyland of 14 cards."""
 
 
+MEASURE = "points/hand"
+
+
 def measure(stats: dict[str, float]) -> float:
     """How good a policy is by its own games: what its boards earn, Fantasyland and fouls included."""
     hands = max(stats["hands"], 1e-9)
