@@ -12,7 +12,7 @@ from ludus.core.rules import Bot, Rules, States, Streams
 from ludus.core.table import Table, Turn
 from ludus.nets import Memory
 from ludus.search.bot import SearchBot, parse_think
-from ludus.store.run import read_config, read_weights
+from ludus.store.run import peek_config, read_weights
 from ludus.train.worker import make_policy
 
 WIDTH = 8
@@ -30,7 +30,7 @@ def uniforms(rng, out):
 
 def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot:
     """The agent of a run. think: how far it looks ahead. at: which of its selves"""
-    config = read_config(folder)
+    config = peek_config(folder)
     if config.algo == "ppo":
         rollouts, seconds = parse_think(think) if think else (0, 0.0)
         if seconds:
@@ -67,7 +67,7 @@ class Agent:
 
     def __init__(self, rules: Rules, folder: Path, rollouts: int = 0, at: str = "") -> None:
         self.rules, self.rollouts = rules, rollouts
-        self.policy = make_policy(rules.spec, read_config(folder).net)
+        self.policy = make_policy(rules.spec, peek_config(folder).net)
         self.policy.load_named(read_weights(folder, at))
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
@@ -140,7 +140,7 @@ class TableAgent:
     """The policy of a run at any table, always with its first choice; remembers if it has a memory."""
 
     def __init__(self, table: Table, folder: Path, at: str = "") -> None:
-        config = read_config(folder)
+        config = peek_config(folder)
         self.policy = make_policy(table.spec, config.net)
         self.policy.load_named(read_weights(folder, at))
         self.box = table.spec.box

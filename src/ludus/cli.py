@@ -32,6 +32,9 @@ Switches = Annotated[
         help="Rule switches, as in `--set seats=2 jokers=0`; `ludus games GAME` lists them.",
     ),
 ]
+Trust = Annotated[
+    bool, arg(help="Let the run import the code of its game, from now on. Your own runs may do so anyway.")
+]
 app = SubcommandApp()
 
 
@@ -96,6 +99,7 @@ def evaluate(
     opening: int | None = None,
     pentobi: str = "pentobi-gtp",
     seed: int = 0,
+    trust: Trust = False,
     switches: Switches = (),
 ) -> None:
     """Matches on mirrored deals: a run's agent against bots, or a tournament between a game's bots.
@@ -115,13 +119,15 @@ def evaluate(
     """
     from ludus.commands import eval as command
     from ludus.match import Terms
-    from ludus.store.run import is_run, read_config
+    from ludus.store.run import is_run, read_config, trust_run
 
     words, terms = _flat(switches), Terms(hands, games, seed, opening, pentobi)
     if run is not None:
         read_config(Path(run), game)  # fails if it is another game's
         game = run
     if is_run(Path(game)):
+        if trust:
+            trust_run(Path(game))
         return command.evaluate_run(Path(game), at, list(against), think, words, terms)
     command.run_tournament(game, list(bots), list(against), think, words, terms)
 
@@ -228,7 +234,12 @@ def runs(
 
 @app.command
 def export(
-    run: Annotated[Positional[str], arg(metavar="RUN")], /, *, csv: bool = False, onnx: bool = False
+    run: Annotated[Positional[str], arg(metavar="RUN")],
+    /,
+    *,
+    csv: bool = False,
+    onnx: bool = False,
+    trust: Trust = False,
 ) -> None:
     """Take the metrics or the policy out of a run.
 
@@ -238,7 +249,10 @@ def export(
         onnx: The policy as policy.onnx, checked against torch by onnxruntime.
     """
     from ludus.commands import runs as command
+    from ludus.store.run import trust_run
 
+    if trust:
+        trust_run(Path(run))
     command.export(Path(run), csv, onnx)
 
 
@@ -259,8 +273,6 @@ def main(args: list[str] | None = None) -> None:
     args = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in args
     args = [word for word in args if word != "--debug"]
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # an installed command does not look there for the user's own games
     try:
         if args[:1] in (["train"], ["resume"]):  # their flags' defaults depend on the game or run
             return (train if args[0] == "train" else resume)(tuple(args[1:]))

@@ -79,10 +79,7 @@ def _switches(game: str, run: str | None, words: list[str]) -> dict[str, Any]:
     options = switches.parsed(game, words)
     if run is None:
         return options
-    config = read_config(Path(run))
-    if config.game != game:
-        raise Usage(f"{run} was trained on {config.game}, not on {game}")
-    return {**config.switches, **options}
+    return {**read_config(Path(run), game).switches, **options}
 
 
 def _pictures(folder: str, rules: Rules, screen: Screen) -> "Pictures":

@@ -16,7 +16,7 @@ from ludus.core.errors import Usage
 from ludus.core.rules import Rules
 from ludus.gtp.match import EngineDuel, command_line, engine_duel, is_engine
 from ludus.match import Terms
-from ludus.store.run import is_run, read_config, read_weights
+from ludus.store.run import is_run, peek_config, read_config, read_weights
 
 console = Console(highlight=False)
 HANDS, GAMES, FEW_GAMES = 10_000, 1_000, 200
@@ -139,7 +139,7 @@ def _play(
 
 def _thinks_long(name: str) -> bool:
     bot = name.partition("+")[0].partition("@")[0]
-    searches = is_run(Path(bot)) and read_config(Path(bot)).algo == "alphazero"
+    searches = is_run(Path(bot)) and peek_config(Path(bot)).algo == "alphazero"
     return is_engine(name) or bot == "search" or searches
 
 

@@ -13,7 +13,16 @@ from rich.table import Table
 from ludus import games
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
-from ludus.store.run import EVENTS, METRICS, is_run, is_running, read_config, read_lines, read_weights
+from ludus.store.run import (
+    EVENTS,
+    METRICS,
+    is_run,
+    is_running,
+    peek_config,
+    read_config,
+    read_lines,
+    read_weights,
+)
 
 console = Console(highlight=False)
 ENDS = {"end": "done", "stopped": "stopped", "failed": "failed"}
@@ -50,7 +59,7 @@ def show(place: Path, prune: bool) -> None:
 
 def _row(folder: Path) -> tuple[str, ...]:
     try:
-        config = read_config(folder)
+        config = peek_config(folder)
     except Failure as failure:
         return folder.name, "?", str(failure), "", "", "", ""
     lines = read_lines(folder / METRICS)
@@ -76,7 +85,7 @@ def _without_empty(runs: list[Path]) -> list[Path]:
 
 
 def export(folder: Path, as_csv: bool, as_onnx: bool) -> None:
-    read_config(folder)
+    peek_config(folder)
     if not (as_csv or as_onnx):
         raise Usage("say what to export: --csv for the metrics, --onnx for the policy")
     if as_csv:

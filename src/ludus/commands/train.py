@@ -14,9 +14,10 @@ from tyro.conf import UseAppendAction, arg
 from ludus import games, switches
 from ludus.commands.runs import found
 from ludus.config import Config, resolve
+from ludus.core import ranges
 from ludus.core.errors import Usage
 from ludus.store.mirror import is_url, misfit, restore
-from ludus.store.run import CONFIG, is_run, read_config
+from ludus.store.run import CONFIG, is_run, read_config, trust_run
 from ludus.train.profile import TABLE
 
 EXTRA: dict[str, Any] = {
@@ -59,7 +60,9 @@ def parse(args: list[str]) -> Config:
     said = {name: value for name, value in vars(flags).items() if name not in EXTRA}
     words = [word for group in flags.set for word in group]
     chosen = switches.parsed(game, words) if words else {}
-    return dataclasses.replace(before, **said, switches={**before.switches, **chosen})
+    config = dataclasses.replace(before, **said, switches={**before.switches, **chosen})
+    ranges.check(config)
+    return config
 
 
 def _flags(before: Config) -> Any:
@@ -116,13 +119,15 @@ def resume(args: list[str]) -> None:
     """Go on with a run as it was configured; flags change what may change."""
     if not args or args[0].startswith("-"):
         raise Usage("say which run goes on, as in `ludus resume runs/ofc-quick` or `ludus resume latest`")
-    flags = args[1:]
+    flags = [word for word in args[1:] if word != "--trust"]
     if is_url(args[0]):
         folder = Path(_value(flags, "--run") or Path("runs") / args[0].rstrip("/").rpartition("/")[2])
         _bring_back(args[0], folder)
         flags = ["--mirror", args[0], *flags]
     else:
         folder = latest() if args[0] == "latest" else Path(args[0])
+    if "--trust" in args:
+        trust_run(folder)
     game = read_config(folder).game
     run([game, "--config", str(folder / CONFIG), "--run", str(folder), *flags])
 

@@ -22,8 +22,8 @@ except ImportError:  # Windows: two trainings of one run are not kept apart ther
 import ludus
 from ludus.config import Config, overlay
 from ludus.core.errors import Failure, Usage
-from ludus.store import checkpoint
-from ludus.store.log import write_line
+from ludus.store import checkpoint, trust
+from ludus.store.log import OLD_LOG, write_line
 
 CONFIG, METRICS, EVENTS, LOG = "config.toml", "metrics.jsonl", "events.jsonl", "log.txt"
 LOCK, TENSORBOARD = ".lock", "tensorboard"
@@ -44,7 +44,7 @@ class Run:
         """Told of every event; must return at once."""
         self.readers: list[Callable[[dict[str, Any]], None]] = []
         """Given all metrics; must return at once."""
-        traces = [folder / name for name in (METRICS, EVENTS, LOG, TENSORBOARD, LOCK)]
+        traces = [folder / name for name in (METRICS, EVENTS, LOG, OLD_LOG, TENSORBOARD, LOCK)]
         self._made = [trace for trace in traces if not trace.exists()]
         self._lock = _locked(folder)
         self._metrics = (folder / METRICS).open("a", buffering=1)
@@ -58,7 +58,7 @@ class Run:
         """
         folder = folder_of(config)
         if is_run(folder):
-            refuse_misfit(read_config(folder), config, folder)
+            refuse_misfit(peek_config(folder), config, folder)
         folder.mkdir(parents=True, exist_ok=True)
         return cls(folder, config)
 
@@ -68,6 +68,7 @@ class Run:
         libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}
         values["versions"] = {"ludus": ludus.__version__, **libraries}
         checkpoint.write_whole(self.folder / CONFIG, tomli_w.dumps(values).encode())
+        trust.accept(self.folder, self.config, for_good=True)
 
     def metrics(self, values: dict[str, Any]) -> None:
         self._write(self._metrics, values)
@@ -183,7 +184,22 @@ def is_run(folder: Path) -> bool:
 
 
 def read_config(folder: Path, game: str = "") -> Config:
-    """What the run was told; game: what it should have been trained on."""
+    """What the run was told, once it is clear that its game may be opened.
+
+    game: what it should have been trained on. Whoever names it may open it; the run alone may not choose
+    what code is imported (`trust.py`).
+    """
+    config = peek_config(folder)
+    if game and config.game != game:
+        raise Usage(f"{folder} is a run of {config.game}, not of {game}")
+    if game:
+        trust.accept(folder, config)
+    trust.refuse_strange_code(folder, config)
+    return config
+
+
+def peek_config(folder: Path) -> Config:
+    """What the run was told, to look at only: to open its game takes `read_config`."""
     if not is_run(folder):
         raise Usage(f"{folder} is not a run: it has no {CONFIG}")
     try:
@@ -192,9 +208,14 @@ def read_config(folder: Path, game: str = "") -> Config:
         raise Failure(f"{folder / CONFIG} is not TOML: {error}") from None
     values.pop("versions", None)
     config = overlay(Config(), values, str(folder / CONFIG))
-    if game and config.game != game:
-        raise Usage(f"{folder} is a run of {config.game}, not of {game}")
+    if not config.game.isprintable():  # it is shown in tables and messages
+        raise Failure(f"{folder / CONFIG} names a game {config.game!r}, which is none")
     return config
+
+
+def trust_run(folder: Path) -> None:
+    """Its game may be opened from now on, whatever it imports."""
+    trust.accept(folder, peek_config(folder), for_good=True)
 
 
 def read_weights(folder: Path, at: str = "") -> dict[str, Any]:

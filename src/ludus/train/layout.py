@@ -26,8 +26,6 @@ class Layout:
 
 def lay_out(config: Config, spec: Spec) -> Layout:
     """Workers, torch threads, device and where inference runs, from the cores and memory there are."""
-    if config.workers != "auto" and not config.workers.isdigit():
-        raise Usage(f"--workers is auto or a number, not {config.workers!r}")
     device = config.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
