@@ -35,8 +35,9 @@ def find(name: str) -> ModuleType:
     found = load.imported(name)
     if found is None:
         raise Usage(f"unknown game {name!r}: choose from {', '.join(names())}; {KINDS}")
-    if not hasattr(found, "make_rules"):
-        raise Usage(f"{name!r} is a module without a function `make_rules`, so it is not a game")
+    for what, kind in (("make_rules", "function"), ("make_bots", "function"), ("Options", "dataclass")):
+        if not hasattr(found, what):
+            raise Usage(f"{name!r} is a module without a {kind} `{what}`, so it is not a game")
     return found
 
 

@@ -48,6 +48,9 @@ class GymTable:
             zero_sum=False,
             box=self._form.box,
         )
+        for method in ("reset", "step"):
+            if not callable(getattr(self.envs[0], method, None)):
+                raise Usage(f"{self.name}: {type(self.envs[0]).__name__} has no function {method!r}")
         self._steps = [env.step for env in self.envs]
         self._masks: list[Callable[[dict], Any]] | None = None
         self._make_arrays()

@@ -69,6 +69,8 @@ def make_all(factory: Factory, name: str, rows: int, kwargs: dict[str, Any]) -> 
         raise Usage(f"{name} can't be made: {error}") from error
     except (Exception, SystemExit) as error:
         raise Failure(f"{name} can't be made: {type(error).__name__}: {error}") from error
+    if any(env is None for env in made):
+        raise Usage(f"{name} gives None, not an environment")
     if len({id(env) for env in made}) < rows:
         raise Usage(f"{name} gives the same environment each time: make a new one for every row")
     return made

@@ -35,18 +35,19 @@ def space_of(env: Any, what: str, name: str) -> spaces.Space:
         raise Failure(f"{name}: {what} raised {type(error).__name__}: {error}") from error
     if isinstance(space, spaces.Space):
         return space
-    has = (
-        f"{what} is {type(space).__module__}.{type(space).__name__}"
-        if space is not None
-        else f"has no {what}"
-    )
+    has = f"has no {what}"
+    if space is not None:
+        has = f"has {type(space).__module__}.{type(space).__name__} as {what}"
     raise Usage(f"{name}: {type(env).__name__} {has}: make it one of gymnasium.spaces")
 
 
 def obs_form(space: Any, name: str) -> ObsForm:
     fix = "use Box, Discrete, Dict or Tuple"
     if isinstance(space, spaces.Box):
-        return ObsForm(space.shape, np.dtype(np.float32 if space.dtype == np.float64 else space.dtype))
+        if 0 in space.shape:
+            raise Usage(f"{name}: observations {space} have no numbers")
+        dtype = np.dtype(np.float32 if space.dtype == np.float64 else space.dtype)
+        return ObsForm(space.shape, dtype) if space.shape else ObsForm((1,), dtype, np.atleast_1d)
     if any(isinstance(part, spaces.Text) for part in _parts(space)):
         raise Usage(f"{name}: observations {space} have text, which can't be learned from: {fix}")
     try:

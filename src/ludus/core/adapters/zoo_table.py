@@ -4,6 +4,7 @@ Environments whose agents act at the same time become sequential: each agent dec
 what the others have just decided.
 """
 
+import warnings
 from typing import Any, NoReturn
 
 import numpy as np
@@ -58,8 +59,9 @@ class ZooTable:
         """The action and observation space, which must be the same for all."""
         env, first = self.envs[0], agents[0]
         try:
-            for agent in agents:
-                env.action_space(agent), env.observation_space(agent)
+            with warnings.catch_warnings(action="ignore"):
+                for agent in agents:
+                    env.action_space(agent), env.observation_space(agent)
         except Exception as error:
             problem = f"has no spaces of {agent} ({type(error).__name__}: {error})"
             raise Usage(
@@ -194,7 +196,9 @@ class ZooTable:
 def turn_by_turn(env: Any, name: str) -> AECEnv:
     """The environment, one agent after the other, without the checks that the table does itself."""
     if isinstance(env, ParallelEnv):
-        env = parallel_to_aec(env)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*does not have a `render_mode`")  # nobody looks at it
+            env = parallel_to_aec(env)
     if not isinstance(env, AECEnv):
         raise Usage(f"{name} is a {type(env).__name__}, not a PettingZoo AECEnv or ParallelEnv")
     while type(env) in (OrderEnforcingWrapper, AssertOutOfBoundsWrapper, TerminateIllegalWrapper):
