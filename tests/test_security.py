@@ -196,3 +196,18 @@ def test_a_game_with_characters_that_a_terminal_obeys_is_not_shown(ludus, tmp_pa
     (tmp_path / "run" / "config.toml").write_text('game = "\\u001b]0;evil\\u0007:Env"')
     code, _, err = ludus("eval", "run")
     assert code == 1 and "\x1b" not in one_line(err)
+
+
+def test_a_run_does_not_choose_who_is_told_about_it(ludus, tmp_path):
+    (tmp_path / "run" / "config.toml").write_text('game = "tictactoe"\nnotify = ["json://strange.example"]')
+    code, _, err = ludus("resume", "run", "--seconds", "1", "--workers", "0")
+    assert code == 2 and "--notify" in one_line(err)
+
+
+def test_a_user_without_a_home_can_still_trust_a_run(tmp_path, monkeypatch):
+    folder = write_run(tmp_path / "run", f"{PLANTED}:Env", {})
+    (tmp_path / "state").write_text("not a folder")
+    with pytest.raises(Usage, match="--trust"):
+        read_config(folder)
+    trust_run(folder)
+    assert read_config(folder)

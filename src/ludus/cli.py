@@ -211,7 +211,7 @@ def train(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS
 def resume(
     words: Annotated[tuple[str, ...], Positional, arg(metavar="RUN|latest|URL [FLAGS]")] = (), /
 ) -> None:
-    """Go on with a run from its newest checkpoint, or from its mirror. Flags are those of `ludus train`."""
+    """Go on with a run from its newest checkpoint, or its mirror. Flags: `ludus train`'s, and --trust."""
     from ludus.commands import train as command
 
     command.resume(list(words))

@@ -195,6 +195,8 @@ def read_config(folder: Path, game: str = "") -> Config:
     if game:
         trust.accept(folder, config)
     trust.refuse_strange_code(folder, config)
+    if config.notify:  # a run never keeps them; a stranger's would be told what happens here
+        raise Usage(f"{folder / CONFIG} has addresses to notify: remove them, and give your own as --notify")
     return config
 
 

@@ -33,7 +33,7 @@ def accept(folder: Path, config: Config, for_good: bool = False) -> None:
         return
     _accepted.add(note)
     if for_good:
-        with suppress(OSError):
+        with suppress(OSError, RuntimeError):  # RuntimeError: there is no home folder
             _file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with os.fdopen(os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w") as notes:
                 notes.write(f"{note}\n")
@@ -50,7 +50,7 @@ def _is_known(note: str) -> bool:
         return True
     try:
         return note in _file().read_text().split()
-    except (OSError, UnicodeDecodeError):
+    except (OSError, RuntimeError, UnicodeDecodeError):
         return False
 
 
