@@ -1,6 +1,9 @@
 """Settings for all tests."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 from hypothesis import settings
 
@@ -12,3 +15,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # Compiling inside a test breaks any deadline; fixed examples keep every run the same.
 settings.register_profile("ludus", deadline=None, derandomize=True, database=None, max_examples=200)
 settings.load_profile("ludus")
+
+# Runs that tests begin are not noted among those that the user trusts.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="ludus-test-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)

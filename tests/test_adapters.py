@@ -4,6 +4,7 @@ import subprocess
 import sys
 import warnings
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -640,6 +641,8 @@ class Broken(Counter):
             return seen, reward, ended, cut, info
         if self.how == "raises":
             raise RuntimeError("the emulator went away")
+        if self.how == "exits":
+            sys.exit(3)
         return {
             "shape": (np.zeros(1), reward, ended, cut, info),
             "scalar": (0.5, reward, ended, cut, info),
@@ -667,6 +670,7 @@ class Broken(Counter):
         ("no reward", "reward in row 1 is None, not a finite number"),
         ("text reward", "reward in row 1 is 'much', not a finite number"),
         ("nan obs", "observation in row 1 has NaN"),
+        ("exits", "raised SystemExit: 3"),
         ("no mask", r"gave no info\['action_mask'\], but reset did"),
         ("nothing legal", "no action is legal in row 1"),
         ("mask size", "gave something unusable"),
@@ -716,7 +720,157 @@ def test_broken_resets_are_named_with_their_row():
         adapters.GymTable(OnlyObs, 2).reset(0)
 
 
+def odd(**changes):
+    """A class of environments that are as they should be, but for `changes`."""
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 0.0, True, False, {}
+
+    good = {"observation_space": SCALAR[0], "action_space": spaces.Discrete(2), "reset": reset, "step": step}
+    good["observation_space"] = spaces.Box(0, 1, (2,), np.float32)
+    return type("Odd", (), {name: value for name, value in {**good, **changes}.items() if value is not ...})
+
+
+TEXT = spaces.Dict({"word": spaces.Text(5), "number": spaces.Discrete(3)})
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"observation_space": ...}, "Odd has no observation_space"),
+        ({"action_space": ...}, "Odd has no action_space"),
+        ({"action_space": 4}, "Odd has builtins.int as action_space"),
+        ({"observation_space": property(lambda self: {}["size"])}, "observation_space raised KeyError"),
+        ({"observation_space": spaces.Text(5)}, "have text"),
+        ({"observation_space": TEXT}, "have text"),
+        ({"observation_space": spaces.Discrete(10**12)}, "1,000,000,000,000 numbers"),
+        ({"observation_space": spaces.Box(0, 1, (0,))}, "have no numbers"),
+        ({"reset": ...}, "no function 'reset'"),
+        ({"step": ...}, "no function 'step'"),
+        ({"reset": lambda self: np.zeros(2)}, "reset of row 0 raised TypeError.*Gymnasium calls reset"),
+        ({"reset": lambda self, seed: np.zeros(2)}, r"reset of row 0 must give \(observation, info\)"),
+        (
+            {"reset": lambda self, seed: sys.exit("no licence")},
+            "reset of row 0 raised SystemExit: no licence",
+        ),
+        ({"reset": lambda self, seed: (np.full(2, np.nan), {})}, "observation in row 0 has NaN"),
+        (
+            {"observation_space": spaces.Dict({"a": SCALAR[0]}), "reset": lambda self, seed: ({}, {})},
+            "reset of row 0 gave something unusable.*KeyError",
+        ),
+        ({"close": lambda self: 1 // 0}, "close raised ZeroDivisionError"),
+    ],
+)
+def test_environments_that_are_none_are_named_with_their_fault(changes, says):
+    with pytest.raises(Failure, match=says) as failure:
+        table = adapters.GymTable(odd(**changes), 2)
+        table.reset(0)
+        table.close()
+    assert str(failure.value).startswith("Odd") and "\n" not in str(failure.value)
+
+
+def test_an_environment_needs_neither_a_base_class_nor_a_close():
+    table = adapters.GymTable(odd(), 2)
+    table.reset(0)
+    assert table.step(np.zeros(2, np.int32)).ended.all()
+    table.close()
+
+
+def test_a_nan_is_noticed_in_the_step_that_made_it():
+    class Once(Counter):
+        def step(self, action):
+            seen, *rest = super().step(action)
+            return (seen * np.nan if self.t == 1 else seen), *rest
+
+    table = adapters.GymTable(Once, 1)
+    table.reset(0)
+    with pytest.raises(Failure, match="row 0 has NaN"):
+        table.step(np.zeros(1, np.int32))
+
+
+def test_an_observation_of_one_number_is_a_vector_of_one():
+    scalar = spaces.Box(0, 1, (), np.float32)
+    table = adapters.GymTable(lambda: Spaces(scalar, spaces.Discrete(2), np.float32(0.5)), 3)
+    assert table.spec.obs_shape == (1,) and (table.reset(0).obs == 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def f(:", "SyntaxError: invalid syntax (broken_for_test.py, line 1)"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("raise ValueError('no display')", "ValueError: no display"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("from json import nothing", "cannot import name 'nothing'"),
+        ("import nothing_for_test", "needs the module 'nothing_for_test'"),
+    ],
+)
+@pytest.mark.parametrize("name", ["broken_for_test:Env", "broken_for_test", "gym:broken_for_test/Env-v0"])
+def test_a_module_that_cannot_be_imported_is_named_with_its_fault(text, says, name, tmp_path, monkeypatch):
+    (tmp_path / "broken_for_test.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(Failure) as failure:
+        ludus.table(name, 1)
+    assert "broken_for_test" in str(failure.value) and says in str(failure.value)
+
+
+def test_arguments_may_have_any_name():
+    """Also those that our own functions have."""
+
+    class Named(Counter):
+        def __init__(self, name, rows, path):
+            super().__init__()
+            assert (name, rows, path) == ("a", 1, "b")
+
+    sys.modules["named_for_test"] = SimpleNamespace(Named=Named)
+    try:
+        assert games.table("named_for_test:Named", 2, name="a", rows=1, path="b").spec.game.endswith("Named")
+    finally:
+        del sys.modules["named_for_test"]
+
+
+# ---- Atari
+
+
+def test_atari_games_are_wrapped_as_usual():
+    pytest.importorskip("ale_py")
+    table = ludus.table("gym:ALE/Pong-v5", 2)
+    assert (table.spec.obs_shape, table.spec.obs_dtype, table.spec.actions) == ((4, 84, 84), np.uint8, 6)
+    first = table.reset(0).obs.copy()
+    for _ in range(4):
+        turn = table.step(np.array([2, 3], np.int32))
+    assert turn.obs.any() and (turn.obs != first).any()
+    names = str(table.envs[0])
+    assert "AtariPreprocessing" in names and "FrameStack" in names and "ClipReward" not in names
+    assert table.envs[0].unwrapped.spec.kwargs["frameskip"] == 1  # the wrapper skips instead
+    table.close()
+
+
+def test_the_wrappers_of_atari_games_can_be_set():
+    pytest.importorskip("ale_py")
+    table = ludus.table("gym:ALE/Pong-v5", 1, frame_stack=2, screen_size=42, clip_rewards=True, difficulty=1)
+    assert table.spec.obs_shape == (2, 42, 42) and "ClipReward" in str(table.envs[0])
+    table.close()
+    table = ludus.table("gym:ALE/Pong-v5", 1, preprocess=False)
+    assert table.spec.obs_shape == (210, 160, 3)
+    table.close()
+    with pytest.raises(Usage, match="gym:ALE/Pongg-v5"):
+        ludus.table("gym:ALE/Pongg-v5", 1)
+
+
+def test_an_atari_game_trains(trained):
+    pytest.importorskip("ale_py")
+    sizes = {"rows": 2, "steps": 8, "decisions": 48, "workers": "0", "net": {"hidden": (16,)}}
+    _, readings = trained("gym:ALE/Pong-v5", **sizes, switches={"clip_rewards": True})
+    assert readings[-1]["decisions"] == 48
+
+
 def test_environments_that_cannot_be_made():
+    with pytest.raises(Usage, match="gives None, not an environment"):
+        adapters.GymTable(lambda: None, 2)
     one = Counter()
     with pytest.raises(Usage, match="same environment each time"):
         adapters.GymTable(lambda: one, 2)

@@ -164,7 +164,10 @@ def test_a_broken_environment_is_one_line_and_exit_code_1(ludus, tmp_path, name,
 
 
 def test_unexpected_errors_are_one_line_unless_debugged(ludus, tmp_path):
-    (tmp_path / "faulty_game.py").write_text("def make_rules(options): pass\nraise OSError('disk on\\nfire')")
+    (tmp_path / "faulty_game.py").write_text(
+        "from ludus.games.tictactoe import Options, make_bots\n"
+        "def make_rules(options): raise OSError('disk on\\nfire')"
+    )
     code, _, err = ludus("games", "faulty_game")
     assert code == 1
     assert one_line(err) == (

@@ -1,8 +1,13 @@
 """What a training is told: which word counts when several are said, and what is refused."""
 
 import dataclasses
+import re
+import tomllib
+from pathlib import Path
+from typing import get_type_hints
 
 import pytest
+import tomli_w
 import tyro
 
 from ludus import games
@@ -145,7 +150,14 @@ def test_a_missing_file_and_a_missing_game_are_told(tmp_path):
 
 @pytest.mark.parametrize(
     ("mix", "word"),
-    [("self:0.5,clever:0.5", "clever"), ("greedy:much", "much"), ("random:-1", "-1"), ("self:0", "nothing")],
+    [
+        ("self:0.5,clever:0.5", "clever"),
+        ("greedy:much", "much"),
+        ("random:-1", "-1"),
+        ("self:0", "nothing"),
+        ("self:nan", "nan"),
+        ("random:inf", "inf"),
+    ],
 )
 @pytest.mark.parametrize("game", ["ofc", "gym:CartPole-v1"])
 def test_opponents_that_cant_be_seated_are_refused_before_anything_starts(game, mix, word, tmp_path):
@@ -161,6 +173,7 @@ def test_opponents_that_cant_be_seated_are_refused_before_anything_starts(game, 
     ("values", "word"),
     [
         ({"workers": "many"}, "many"),
+        ({"ppo": {"gamma": 5.0}}, "--ppo.gamma is 5.0, but must be at least 0 and at most 1"),
         ({"decisions": 0}, "decisions"),
         ({"rows": 0}, "rows"),
         ({"steps": 2}, "steps"),  # so short that no seat decides twice, and nothing could be learned
@@ -174,6 +187,87 @@ def test_what_cant_be_trained_is_refused_before_anything_starts(values, word, tm
         train(config, print)
     assert word in one_line(error)
     assert not (tmp_path / "run").exists()
+
+
+NAN, INF = float("nan"), float("inf")
+OUT_OF_RANGE = [
+    ("--ppo.gamma", 5.0, "at least 0 and at most 1"),
+    ("--ppo.gamma", NAN, "finite"),
+    ("--ppo.entropy", -1e9, "at least 0"),
+    ("--ppo.epochs", 0, "at least 1"),
+    ("--ppo.learning-rate", -1e-3, "at least 0"),
+    ("--ppo.learning-rate", INF, "finite"),
+    ("--ppo.max-grad-norm", 0.0, "above 0"),
+    ("--alphazero.full-share", 0.0, "above 0 and at most 1"),
+    ("--alphazero.minibatch", 0, "at least 1"),
+    ("--alphazero.search.simulations", 0, "at least 1"),
+    ("--alphazero.search.first-play", NAN, "finite"),
+    ("--net.hidden", 0, "at least 1"),
+    ("--net.hidden", 10**9, "at most 65536"),
+    ("--net.memory", -1, "at least 0"),
+    ("--net.channels", 0, "at least 1"),
+    ("--checkpoints.keep", 0, "at least 1"),
+    ("--checkpoints.every-s", -1.0, "at least 0"),
+    ("--seconds", NAN, "finite"),
+    ("--seconds", -5.0, "at least 0"),
+    ("--seconds", INF, "finite"),
+    ("--workers", "-1", "auto or at least 0"),
+    ("--workers", "1e3", "auto or at least 0"),
+    ("--rows", -3, "at least 1"),
+    ("--decisions", 0, "at least 1"),
+    ("--explore", 1.0, "below 1"),
+    ("--log-s", -1.0, "at least 0"),
+    ("--price-per-hour", NAN, "finite"),
+]
+
+
+@pytest.mark.parametrize(("flag", "value", "said"), OUT_OF_RANGE, ids=lambda value: str(value))
+def test_a_value_out_of_its_range_is_refused_wherever_it_is_said(flag, value, said, toml, tmp_path):
+    """As a flag, in a file and from Python; with the flag, the value and the range."""
+    *groups, name = flag.removeprefix("--").replace("-", "_").split(".")
+    nested = {name: [value] if name == "hidden" else value}
+    for group in reversed(groups):
+        nested = {group: nested}
+    file = toml(tomli_w.dumps(nested))
+    config = overlay(resolve("tictactoe", "test"), {**nested, "run": str(tmp_path / "run")}, "test")
+    for attempt in (
+        lambda: parse(["tictactoe", f"{flag}={value}"]),
+        lambda: parse(["tictactoe", "--config", str(file)]),
+        lambda: train(config, print),
+    ):
+        with pytest.raises(Usage) as error:
+            attempt()
+        assert f"{flag} is {value}, but must be" in one_line(error) and said in one_line(error)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_flag_may_mend_what_a_file_says(toml):
+    file = str(toml("[ppo]\ngamma = 5.0"))
+    assert parse(["tictactoe", "--config", file, "--ppo.gamma", "1"]).ppo.gamma == 1
+
+
+def test_every_number_that_can_be_set_has_a_range():
+    """So that a new setting is not forgotten; any seed will do."""
+
+    def unbounded(kind, group=""):
+        for name, hint in get_type_hints(kind, include_extras=True).items():
+            if dataclasses.is_dataclass(hint):
+                yield from unbounded(hint, f"{group}{name}.")
+            elif hint in (int, float, tuple[int, ...], tuple[float, ...]):
+                yield group + name
+
+    assert list(unbounded(Config)) == ["seed"]
+
+
+def test_libraries_may_be_newer_and_constraints_pin_them():
+    root = Path(__file__).parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    extras = [package for extra in project["optional-dependencies"].values() for package in extra]
+    wanted = [*project["dependencies"], *extras]
+    assert [package for package in wanted if "==" in package] == []
+    pinned = (root / "constraints.txt").read_text().lower().replace("_", "-")
+    names = [re.split(r"[\[<>=]", package)[0] for package in wanted]
+    assert [name for name in names if name != "ludus" and f"\n{name}==" not in pinned] == []
 
 
 def test_messages_go_to_every_address_given():

@@ -74,3 +74,13 @@ def test_compiling_is_told_once(tmp_path, monkeypatch, capsys):
     told = capsys.readouterr().err
     assert told.count("compiling a game (once for this version) ...") == 1 and told.endswith("s\n")
     jit.cache_folder.cache_clear()
+
+
+def test_a_cache_that_cannot_be_written_is_told_once_and_does_without(tmp_path):
+    (tmp_path / "file").touch()
+    env = os.environ | {"LUDUS_CACHE": str(tmp_path / "file"), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "ludus.cli", "games", "tictactoe"]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "tictactoe" in done.stdout, done.stderr
+    assert done.stderr.count("LUDUS_CACHE") == 1 and len(done.stderr.splitlines()) == 1, done.stderr
+    assert os.listdir(tmp_path) == ["file"]  # what was compiled for this command goes with it

@@ -298,3 +298,21 @@ def test_an_agent_is_evaluated_at_environments_of_others(trained):
     folder, _ = trained("zoo:classic/connect_four_v3", workers="0", decisions=2_000)
     duel = table_duel(folder, "random", 30)
     assert len(duel.won) >= 30 and 0 <= duel.won.mean() <= 1
+
+
+def test_a_game_is_found_by_the_name_it_was_opened_by(trained, tmp_path, monkeypatch):
+    """Whatever its rules call it."""
+    (tmp_path / "own_for_test.py").write_text(
+        "import dataclasses\n"
+        "from ludus.games import tictactoe\n"
+        "from ludus.games.tictactoe import Options, make_bots\n"
+        "def make_rules(options):\n"
+        "    rules = tictactoe.make_rules(options)\n"
+        "    rules.spec = dataclasses.replace(rules.spec, game='noughts')\n"
+        "    return rules\n"
+        "def measure(stats):\n"
+        "    return 7.0\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    folder, _ = trained("own_for_test", workers="0", decisions=2_000)
+    assert json.loads((folder / "best.json").read_text())["measure"] == 7

@@ -14,7 +14,7 @@ from ludus.core.spec import Spec
 from ludus.core.table import Table, Turn
 from ludus.nets import Memory
 from ludus.search.bot import SearchBot, parse_think
-from ludus.store.run import check_fit, read_config, read_weights
+from ludus.store.run import check_fit, peek_config, read_weights
 from ludus.train.worker import make_policy
 
 WIDTH = 8
@@ -32,7 +32,7 @@ def uniforms(rng, out):
 
 def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot:
     """The agent of a run. think: how far it looks ahead. at: which of its selves"""
-    config = read_config(folder)
+    config = peek_config(folder)
     if config.algo == "ppo":
         rollouts, seconds = parse_think(think) if think else (0, 0.0)
         if seconds:
@@ -62,7 +62,7 @@ def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot
 
 def _policy(spec: Spec, folder: Path, at: str) -> Any:
     """The policy of a run with its weights."""
-    policy, weights = make_policy(spec, read_config(folder).net), read_weights(folder, at)
+    policy, weights = make_policy(spec, peek_config(folder).net), read_weights(folder, at)
     check_fit(folder, weights, policy.blank())
     policy.load_named(weights)
     return policy
@@ -151,7 +151,7 @@ class TableAgent:
     """The policy of a run at any table, always with its first choice; remembers if it has a memory."""
 
     def __init__(self, table: Table, folder: Path, at: str = "") -> None:
-        config = read_config(folder)
+        config = peek_config(folder)
         self.policy = _policy(table.spec, folder, at)
         self.box = table.spec.box
         self.memory = Memory(config.net, table.rows, table.spec.seats) if config.net.memory else None

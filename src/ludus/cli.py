@@ -35,6 +35,9 @@ Switches = Annotated[
         help="Rule switches, as in `--set seats=2 jokers=0`; `ludus games GAME` lists them.",
     ),
 ]
+Trust = Annotated[
+    bool, arg(help="Let the run import the code of its game, from now on. Your own runs may do so anyway.")
+]
 
 
 class Commands(SubcommandApp):
@@ -119,6 +122,7 @@ def evaluate(
     opening: int | None = None,
     pentobi: str = "pentobi-gtp",
     seed: int = 0,
+    trust: Trust = False,
     switches: Switches = (),
 ) -> None:
     """Matches on mirrored deals: a run's agent against bots, or a tournament between a game's bots.
@@ -139,13 +143,15 @@ def evaluate(
     """
     from ludus.commands import eval as command
     from ludus.match import Terms, refuse_unknown_run
-    from ludus.store.run import is_run, read_config
+    from ludus.store.run import is_run, read_config, trust_run
 
     words, terms = _flat(switches), Terms(hands, games, seed, opening, pentobi)
     if run is not None:
         read_config(Path(run), game)  # fails if it is another game's
         game = run
     if is_run(Path(game)):
+        if trust:
+            trust_run(Path(game))
         return command.evaluate_run(Path(game), at, list(against), think, words, terms)
     refuse_unknown_run(game)
     command.run_tournament(game, list(bots), list(against), think, words, terms)
@@ -231,7 +237,7 @@ def train(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS
 def resume(
     words: Annotated[tuple[str, ...], Positional, arg(metavar="RUN|latest|URL [FLAGS]")] = (), /
 ) -> None:
-    """Go on with a run, from its newest checkpoint or its mirror. `ludus resume --help` lists all flags."""
+    """Go on with a run from its newest checkpoint or mirror. `ludus resume --help` lists the flags."""
     from ludus.commands import train as command
 
     command.resume(list(words))
@@ -259,7 +265,12 @@ def runs(
 
 @app.command
 def export(
-    run: Annotated[Positional[str], arg(metavar="RUN")], /, *, csv: bool = False, onnx: bool = False
+    run: Annotated[Positional[str], arg(metavar="RUN")],
+    /,
+    *,
+    csv: bool = False,
+    onnx: bool = False,
+    trust: Trust = False,
 ) -> None:
     """Take the metrics or the policy out of a run.
 
@@ -269,7 +280,10 @@ def export(
         onnx: The policy as policy.onnx, checked against torch by onnxruntime.
     """
     from ludus.commands import runs as command
+    from ludus.store.run import trust_run
 
+    if trust:
+        trust_run(Path(run))
     command.export(Path(run), csv, onnx)
 
 
@@ -290,8 +304,6 @@ def main(args: list[str] | None = None) -> None:
     args = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in args
     args = [word for word in args if word != "--debug"]
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # an installed command does not look there for the user's own games
     try:
         if args[:1] in (["train"], ["resume"]):  # their flags' defaults depend on the game or run
             return (train if args[0] == "train" else resume)(tuple(args[1:]))

@@ -4,12 +4,13 @@ import dataclasses
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from ludus import games
 from ludus.algos.alphazero import Config as AlphaZeroConfig
 from ludus.algos.ppo import Config as PpoConfig
 from ludus.core.errors import Usage
+from ludus.core.ranges import Count, NotNegative, Range, Whole
 from ludus.nets import NetConfig
 from ludus.store.checkpoint import Schedule
 
@@ -38,23 +39,23 @@ class Config:
     """test: seconds, proves that everything works. quick: a minute or two. gpu: the large one."""
     run: str = ""
     """Folder of the run; runs/GAME-PRESET unless told."""
-    decisions: int = 5_000_000
+    decisions: Count = 5_000_000
     """Decisions of the learning policy after which the training ends: in all, also when it is resumed."""
-    seconds: float = 0.0
+    seconds: NotNegative = 0.0
     """Clock time after which it ends, if that comes first: in all, as above; 0 for no limit."""
     switches: dict[str, Any] = field(default_factory=dict)
     """Rule switches of the game, as `ludus games GAME` lists them."""
     opponents: str = "self"
     """Who sits in the other seats, as shares: self:0.6,past:0.3,greedy:0.1"""
-    workers: str = "auto"
+    workers: Annotated[str, Range(0, 4096, word="auto")] = "auto"
     """Worker processes; 0 plays in the learner's own process, for debugging."""
-    rows: int = 128
+    rows: Count = 128
     """Games side by side in each worker."""
-    steps: int = 64
+    steps: Count = 64
     """Decisions of each game in a block."""
-    min_batch: int = 0
+    min_batch: Whole = 0
     """Learn as soon as so many decisions are there; 0 waits for every worker."""
-    explore: float = 0.0
+    explore: Annotated[float, Range(0, 1, open_high=True)] = 0.0
     """Spread of temperature over workers: half play bolder, half more carefully."""
     sync: bool = False
     """Reproducible: workers always wait for the newest weights; same seed and workers, same metrics."""
@@ -66,15 +67,15 @@ class Config:
     """From which all randomness of the run is derived."""
     start: Literal["forkserver", "spawn", "fork"] = "forkserver"
     """How worker processes start."""
-    log_s: float = 2.0
+    log_s: NotNegative = 2.0
     """Seconds between lines of metrics; with --sync there is one for every update."""
     checkpoints: Schedule = field(default_factory=Schedule)
     """When the run is saved, and what is kept."""
     notify: tuple[str, ...] = ()
     """Where to tell of start, progress, faults and end: apprise URLs (and $DISCORD_WEBHOOK_URL)."""
-    notify_minutes: float = 30.0
+    notify_minutes: NotNegative = 30.0
     """Minutes between two messages of progress; 0 for none by the clock."""
-    notify_decisions: int = 0
+    notify_decisions: Whole = 0
     """Decisions between two messages of progress; 0 for none by count."""
     mirror: str = ""
     """Where to copy the run in the background: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or file:///FOLDER."""
@@ -82,7 +83,7 @@ class Config:
     """Write the metrics for TensorBoard too."""
     profile: bool = False
     """Tell where every process's time went at the end, and write trace.json for a browser's trace viewer."""
-    price_per_hour: float = 0.0
+    price_per_hour: NotNegative = 0.0
     """What an hour of this machine costs: the metrics then say what the training does."""
     net: NetConfig = field(default_factory=NetConfig)
     """The network."""

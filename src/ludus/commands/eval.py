@@ -20,7 +20,7 @@ from ludus.core.rules import Rules
 from ludus.gtp.match import EngineDuel, command_line, engine_duel, is_engine
 from ludus.match import Terms
 from ludus.store.player import parse_player
-from ludus.store.run import read_config, read_weights
+from ludus.store.run import peek_config, read_config, read_weights
 
 console = Console(highlight=False)
 HANDS, GAMES, FEW_GAMES = 10_000, 1_000, 200
@@ -186,7 +186,7 @@ def _thinks_long(name: str) -> bool:
     if is_engine(name):
         return True
     player = parse_player(name)
-    return read_config(Path(player.name)).algo == "alphazero" if player.is_run else player.name == "search"
+    return peek_config(Path(player.name)).algo == "alphazero" if player.is_run else player.name == "search"
 
 
 def _deals(game: str, rules: Rules, per_game: int, terms: Terms) -> int:

@@ -21,7 +21,7 @@ from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint, lock
 from ludus.store.disk import reason, writing
 from ludus.store.lines import EVENTS, METRICS, last_line, lines_back
-from ludus.store.run import CONFIG, check_fit, is_run, read_config, read_lines, read_weights
+from ludus.store.run import CONFIG, check_fit, is_run, peek_config, read_config, read_lines, read_weights
 
 console = Console(highlight=False)
 ENDS = {"end": "done", "stopped": "stopped", "failed": "failed"}
@@ -74,7 +74,7 @@ def show(place: Path, prune: bool, yes: bool = False) -> None:
 def _row(folder: Path, damaged: list[str]) -> tuple[str, ...]:
     """damaged: is told of what can't be read"""
     try:
-        config = read_config(folder)
+        config = peek_config(folder)
     except Failure as failure:
         damaged.append(str(failure))
         return folder.name, "?", "damaged", "", "", "", ""
@@ -126,7 +126,7 @@ def _prune(empty: list[Path], yes: bool) -> None:
 
 
 def export(folder: Path, as_csv: bool, as_onnx: bool) -> None:
-    read_config(folder)
+    peek_config(folder)
     if not (as_csv or as_onnx):
         raise Usage("say what to export: --csv for the metrics, --onnx for the policy")
     with writing(folder):

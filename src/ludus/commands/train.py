@@ -15,10 +15,11 @@ from ludus import games, switches
 from ludus.commands.flags import read_flags
 from ludus.commands.runs import found
 from ludus.config import Config, resolve
+from ludus.core import ranges
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
 from ludus.store.mirror import is_url, misfit, restore, trained_elsewhere
-from ludus.store.run import CONFIG, folder_of, is_run, read_config, refuse_other
+from ludus.store.run import CONFIG, folder_of, is_run, read_config, refuse_other, trust_run
 from ludus.train.profile import TABLE
 
 EXTRA: dict[str, Any] = {
@@ -86,7 +87,9 @@ def _parse(args: list[str], run: str = "") -> tuple[Config, Any]:
     said = {name: value for name, value in vars(flags).items() if name not in EXTRA}
     words = [word for group in flags.set for word in group]
     chosen = switches.parsed(game, words) if words else {}
-    return dataclasses.replace(before, **said, switches={**before.switches, **chosen}), flags
+    config = dataclasses.replace(before, **said, switches={**before.switches, **chosen})
+    ranges.check(config)
+    return config, flags
 
 
 def _flags(before: Config) -> Any:
@@ -164,7 +167,7 @@ def resume(args: list[str]) -> None:
         if "-h" in args or "--help" in args:
             _parse(["tictactoe", "--help"], "RUN|latest|URL")
         raise Usage("say which run goes on, as in `ludus resume runs/ofc-quick` or `ludus resume latest`")
-    flags = args[1:]
+    flags = [word for word in args[1:] if word != "--trust"]
     if "--overwrite" in flags:
         raise Usage("--overwrite begins anew, and resume goes on: leave it out, or use `ludus train`")
     if is_url(args[0]):
@@ -178,6 +181,8 @@ def resume(args: list[str]) -> None:
                 f"a run goes on in its own folder, not in {other}: to begin another one like it, "
                 f"use `ludus train GAME --config {folder / CONFIG} --run {other}`"
             )
+    if "--trust" in args:
+        trust_run(folder)
     game = read_config(folder).game
     run([game, "--config", str(folder / CONFIG), "--run", str(folder), *flags], str(folder))
 

@@ -17,10 +17,3 @@ class Usage(Failure):
     """What was asked for can't be done as written (exit code 2)."""
 
     exit_code = 2
-
-
-def at_least_one(numbers: dict[str, float]) -> None:
-    """Refuse what must not be nothing, by its name in the configuration."""
-    for name, value in numbers.items():
-        if value < 1:
-            raise Usage(f"{name} is {value}, but must be at least 1")

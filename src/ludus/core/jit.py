@@ -6,11 +6,13 @@ a fresh folder: `core` and `games` for the games here, the whole package for the
 game that lives elsewhere its own folder as well.
 """
 
+import atexit
 import functools
 import hashlib
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,10 +47,15 @@ def cache_folder(source: Path) -> Path:
     else:
         sources = [PACKAGE] if source.is_relative_to(PACKAGE) else [*SHARED, source]
     folder = _root() / _hash(sources)
-    if not folder.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        _forget_old(folder)
-    return folder
+    try:
+        if not folder.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            _forget_old(folder)
+        with tempfile.TemporaryFile(dir=folder):  # whether it can be written to
+            return folder
+    except OSError as error:
+        _use_temporary_folder(f"{folder}: {error.strerror}")
+        return cache_folder.__wrapped__(source)
 
 
 @contextmanager
@@ -63,6 +70,18 @@ def announced(what: str, source: Path) -> Iterator[None]:
     yield
     print(f"{time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
     mark.touch()
+
+
+def _use_temporary_folder(why: str) -> None:
+    """In this process and those it starts."""
+    folder = tempfile.mkdtemp(prefix="ludus-compiled-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["LUDUS_CACHE"] = folder
+    print(
+        f"ludus: compiled code can't be kept ({why}), so this command compiles again: "
+        "set LUDUS_CACHE to a folder that can be written to",
+        file=sys.stderr,
+    )
 
 
 def _root() -> Path:

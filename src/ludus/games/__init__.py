@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ludus.core.adapters import load
 from ludus.core.errors import Usage
 from ludus.core.rules import Bot, RandomBot, Rules
 from ludus.core.table import RulesTable, Table
@@ -29,21 +30,29 @@ def names() -> list[str]:
 
 def find(name: str) -> ModuleType:
     """The module of a native game, by its folder's name here or by its own import path."""
-    module = f"{__name__}.{name}" if name in names() else name
-    try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise Usage(f"unknown game {name!r}: choose from {', '.join(names())}; {KINDS}") from None
-    except (TypeError, ValueError):
-        raise Usage(f"unknown game {name!r}: choose from {', '.join(names())}; {KINDS}") from None
-    if not hasattr(found, "make_rules"):
-        raise Usage(f"{name!r} is a module without a function `make_rules`, so it is not a game")
+    if name in names():
+        return importlib.import_module(f"{__name__}.{name}")
+    found = load.imported(name)
+    if found is None:
+        raise Usage(f"unknown game {name!r}: choose from {', '.join(names())}; {KINDS}")
+    for what, kind in (("make_rules", "function"), ("make_bots", "function"), ("Options", "dataclass")):
+        if not hasattr(found, what):
+            raise Usage(f"{name!r} is a module without a {kind} `{what}`, so it is not a game")
     return found
 
 
-def rules(name: str, **switches: Any) -> Rules:
+def imports_code(name: str) -> bool:
+    """Whether opening this game imports a module that its name chooses.
+
+    Such a name is code: it may come from the command line, but not from a file that somebody else made.
+    """
+    kind, _, rest = name.partition(":")
+    if kind in ("gym", "zoo") and rest:
+        return load.imports_code(kind, rest)
+    return name not in names()
+
+
+def rules(name: str, /, **switches: Any) -> Rules:
     """The rules of a native game; `switches` are the fields of its `Options`."""
     game = find(name)
     known = [field.name for field in dataclasses.fields(game.Options)]
@@ -53,7 +62,7 @@ def rules(name: str, **switches: Any) -> Rules:
     return game.make_rules(game.Options(**switches))
 
 
-def table(name: str, rows: int, **switches: Any) -> Table:
+def table(name: str, rows: int, /, **switches: Any) -> Table:
     """A table of any game: native, `gym:ID`, `zoo:ID` or `module:Class`."""
     kind, _, rest = name.partition(":")
     if not rest:

@@ -1,16 +1,17 @@
 """Networks: observation and mask in, choice and value out. `NetConfig` needs no torch; `net.py` does."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
+from ludus.core.ranges import Range
 from ludus.core.spec import Spec
 
 
 @dataclass(frozen=True)
 class NetConfig:
-    hidden: tuple[int, ...] = (256, 256)
+    hidden: tuple[Annotated[int, Range(1, 65536)], ...] = (256, 256)
     """Widths of the layers between observation (or convolutions) and heads."""
     trunk: Literal["auto", "mlp", "conv"] = "auto"
     """How observations are read; auto takes convolutions for images of 24x24 and more."""
@@ -18,11 +19,11 @@ class NetConfig:
     """What bends between layers; relu is the faster."""
     shared: bool = True
     """Choice and value share their layers; False gives the value its own."""
-    memory: int = 0
+    memory: Annotated[int, Range(0, 65536)] = 0
     """Width of an LSTM after the layers, for games whose observation doesn't tell all; 0 for none."""
-    channels: int = 64
+    channels: Annotated[int, Range(1, 4096)] = 64
     """Planes between the layers of a residual network (alphazero)."""
-    blocks: int = 4
+    blocks: Annotated[int, Range(0, 1000)] = 4
     """Residual blocks of two convolutions each (alphazero)."""
 
     def reads_images(self, spec: Spec) -> bool:

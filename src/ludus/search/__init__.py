@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from ludus.core.dice import next64
+from ludus.core.ranges import Count, Finite, NotNegative
 from ludus.core.rules import Rules, States, Streams
 from ludus.search.evaluators import Evaluator, Utility, own_evaluator, win_share
 from ludus.search.tree import (
@@ -33,21 +34,21 @@ DIRICHLET = 10.0
 
 @dataclass(frozen=True)
 class SearchConfig:
-    simulations: int = 200
+    simulations: Count = 200
     """Leaves that are added for each move."""
     root: Literal["puct", "gumbel"] = "puct"
     """How the root shares out its simulations; Gumbel is the better one with few."""
-    noise: float = 0.0
+    noise: NotNegative = 0.0
     """At the root: the share of Dirichlet noise in the priors (0.25), or the scale of Gumbel noise (1)."""
-    considered: int = 16
+    considered: Count = 16
     """Actions that a Gumbel root compares."""
-    value_scale: float = 1.0
+    value_scale: NotNegative = 1.0
     """How much values weigh beside priors at a Gumbel root; less trusts a young network's values less."""
-    exploration: float = 1.5
+    exploration: NotNegative = 1.5
     """Weight of the priors beside the values (PUCT)."""
-    first_play: float = 0.2
+    first_play: Finite = 0.2
     """How much worse than its parent an action is taken to be until it was tried."""
-    width: int = 256
+    width: Count = 256
     """Actions kept at a node: those with the best priors."""
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ludus.core.errors import Failure
+from ludus.core.ranges import Count, NotNegative, Whole
 from ludus.store.lines import is_number
 
 CHECKPOINTS, MILESTONES, BEST = "checkpoints", "milestones", "best"
@@ -34,13 +35,13 @@ ARRAY = "npy"
 
 @dataclass(frozen=True)
 class Schedule:
-    every_s: float = 60.0
+    every_s: NotNegative = 60.0
     """Seconds between checkpoints; 0 for none by the clock."""
-    every_decisions: int = 0
+    every_decisions: Whole = 0
     """Decisions between checkpoints; 0 for none by count."""
-    keep: int = 2
+    keep: Count = 2
     """How many of the newest are kept."""
-    milestone: int = 1_000_000
+    milestone: Whole = 1_000_000
     """Decisions between weights that are kept for good; 0 for none."""
 
 

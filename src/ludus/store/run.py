@@ -17,17 +17,17 @@ import tomli_w
 import ludus
 from ludus.config import Config, overlay
 from ludus.core.errors import Failure, Usage
-from ludus.store import checkpoint
+from ludus.store import checkpoint, trust
 from ludus.store.disk import reason, writing
 from ludus.store.lines import EVENTS, METRICS, LineWriter, damage, drop_tail
 from ludus.store.lines import read_lines as read_lines
 from ludus.store.lock import LOCK, hold
-from ludus.store.log import write_line
+from ludus.store.log import OLD_LOG, write_line
 
 CONFIG, LOG, TENSORBOARD = "config.toml", "log.txt", "tensorboard"
 CHECKPOINTS = checkpoint.CHECKPOINTS
 NEWEST = "newest"
-TRACES = (METRICS, EVENTS, LOG, TENSORBOARD, LOCK, CHECKPOINTS)
+TRACES = (METRICS, EVENTS, LOG, OLD_LOG, TENSORBOARD, LOCK, CHECKPOINTS)
 """What a training leaves in its folder before it is accepted."""
 FIXED = {
     "game": "it was trained on another game",
@@ -82,7 +82,7 @@ class Run:
         if overwrite:
             return cls(folder, config, _move_aside(folder))
         if is_run(folder):
-            refuse_misfit(read_config(folder), config, folder)
+            refuse_misfit(peek_config(folder), config, folder)
         elif checkpoint.has_learned(folder):
             raise Usage(
                 f"{folder} holds weights but no {CONFIG}, so they could be written over: "
@@ -97,6 +97,7 @@ class Run:
         values["versions"] = {"ludus": ludus.__version__, **libraries}
         with writing(self.folder):
             checkpoint.write_whole(self.folder / CONFIG, tomli_w.dumps(values).encode())
+        trust.accept(self.folder, self.config, for_good=True)
         if self._aside is None:
             return
         if checkpoint.has_learned(self._aside):
@@ -247,7 +248,24 @@ def is_run(folder: Path) -> bool:
 
 
 def read_config(folder: Path, game: str = "") -> Config:
-    """What the run was told; game: what it should have been trained on."""
+    """What the run was told, once it is clear that its game may be opened.
+
+    game: what it should have been trained on. Whoever names it may open it; the run alone may not choose
+    what code is imported (`trust.py`).
+    """
+    config = peek_config(folder)
+    if game and config.game != game:
+        raise Usage(f"{folder} is a run of {config.game}, not of {game}")
+    if game:
+        trust.accept(folder, config)
+    trust.refuse_strange_code(folder, config)
+    if config.notify:  # a run never keeps them; a stranger's would be told what happens here
+        raise Usage(f"{folder / CONFIG} has addresses to notify: remove them, and give your own as --notify")
+    return config
+
+
+def peek_config(folder: Path) -> Config:
+    """What the run was told, to look at only: to open its game takes `read_config`."""
     if not is_run(folder):
         raise Usage(f"{folder} is not a run: it has no {CONFIG}")
     try:
@@ -256,9 +274,14 @@ def read_config(folder: Path, game: str = "") -> Config:
         raise Failure(f"{folder / CONFIG} is not TOML: {error}") from None
     values.pop("versions", None)
     config = overlay(Config(), values, str(folder / CONFIG))
-    if game and config.game != game:
-        raise Usage(f"{folder} is a run of {config.game}, not of {game}")
+    if not config.game.isprintable():  # it is shown in tables and messages
+        raise Failure(f"{folder / CONFIG} names a game {config.game!r}, which is none")
     return config
+
+
+def trust_run(folder: Path) -> None:
+    """Its game may be opened from now on, whatever it imports."""
+    trust.accept(folder, peek_config(folder), for_good=True)
 
 
 def read_weights(folder: Path, at: str = "") -> dict[str, Any]:

@@ -26,8 +26,6 @@ class Layout:
 
 def check(config: Config) -> None:
     """Refuse what can't be laid out on this machine; before anything compiles."""
-    if config.workers != "auto" and not config.workers.isdigit():
-        raise Usage(f"--workers is auto or a number, not {config.workers!r}")
     if config.device == "cuda" and not torch.cuda.is_available():
         raise Usage("--device cuda: torch finds no GPU here; take --device cpu")
     if config.inference == "central" and config.net.memory:

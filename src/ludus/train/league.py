@@ -1,5 +1,6 @@
 """League: who sits in the other seats. Opponents play inside the workers, in batches, and are counted."""
 
+import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -29,8 +30,8 @@ def parse_mix(mix: str, game: str) -> dict[str, float]:
             shares[name] = float(share or 1)
         except ValueError:
             raise Usage(f"{part!r} is not an opponent and its share, as in greedy:0.1") from None
-        if shares[name] < 0:
-            raise Usage(f"{part!r}: a share can't be negative")
+        if not 0 <= shares[name] < math.inf:
+            raise Usage(f"{part!r}: a share must be a number from 0 on")
     known = [SELF, PAST, "random"] if ":" in game else [SELF, PAST, *games.bot_names(game)]
     for name in shares:
         if name not in known:

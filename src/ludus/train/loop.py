@@ -1,5 +1,6 @@
 """The page everyone reads: receive, learn, publish, save, report."""
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -11,8 +12,8 @@ import torch
 
 from ludus import algos, games, machine
 from ludus.config import Config
-from ludus.core import seeds
-from ludus.core.errors import Failure, Stopped, Usage, at_least_one
+from ludus.core import ranges, seeds
+from ludus.core.errors import Failure, Stopped, Usage
 from ludus.core.spec import Spec
 from ludus.nets.net import flat_size, flatten
 from ludus.store import checkpoint
@@ -355,7 +356,8 @@ class Training:
 
 
 def spec_of(config: Config) -> Spec:
-    """The game's, once it is clear that the game can be trained as configured."""
+    """The game's, under the name that it was opened by, once it can be trained as configured."""
+    ranges.check(config)
     check_layout(config)
     parse_mix(config.opponents, config.game)
     if ":" in config.game:
@@ -364,8 +366,7 @@ def spec_of(config: Config) -> Spec:
         spec, rules = table.spec, None
     else:
         rules = games.rules(config.game, **config.switches)
-        spec = rules.spec
-    at_least_one({name: getattr(config, name) for name in ("decisions", "rows", "steps")})
+        spec = dataclasses.replace(rules.spec, game=config.game)
     algos.find(config.algo).refuse(config, spec)
     if rules is not None:
         games.warm_up(config.game, rules, _bots(config))

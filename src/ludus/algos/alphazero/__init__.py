@@ -6,12 +6,13 @@ A block holds decisions of finished games: each knows what its search found and 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from ludus.core.block import Column
-from ludus.core.errors import Usage, at_least_one
+from ludus.core.errors import Usage
+from ludus.core.ranges import Count, NotNegative, Positive, Range, Share, Whole
 from ludus.core.spec import Spec
 from ludus.search import SearchConfig
 
@@ -27,40 +28,40 @@ def _self_play() -> SearchConfig:
 class Config:
     search: SearchConfig = field(default_factory=_self_play)
     """How moves are searched for in self-play."""
-    full_share: float = 0.5
+    full_share: Annotated[float, Range(0, 1, open_low=True)] = 0.5
     """Share of moves that are searched in full; the others are searched quickly, only to reach the end."""
-    quick: int = 8
+    quick: Count = 8
     """Simulations of a quick search."""
-    drawn_moves: int = 0
+    drawn_moves: Whole = 0
     """First moves of a game that are drawn from what the search found; later ones are its best."""
-    learning_rate: float = 2e-3
+    learning_rate: NotNegative = 2e-3
     """Adam's step at the start of the run; it falls in a straight line."""
-    learning_rate_end: float = 0.05
+    learning_rate_end: Share = 0.05
     """Share of the learning rate that is left at the end of the run."""
-    weight_decay: float = 1e-4
-    minibatch: int = 256
+    weight_decay: NotNegative = 1e-4
+    minibatch: Count = 256
     """Decisions in one step of the optimiser."""
-    reuse: float = 4.0
+    reuse: Positive = 4.0
     """How often a decision is learned from, on average."""
-    replay: int = 200_000
+    replay: Count = 200_000
     """Decisions that are remembered."""
-    replay_least: int = 2_000
+    replay_least: Whole = 2_000
     """Learning starts once so many are there."""
-    newer: float = 1.5
+    newer: Positive = 1.5
     """How much newer decisions are favoured: 1 not at all, 2 draws 70 % from the newest half."""
-    score_weight: float = 0.25
+    score_weight: Share = 0.25
     """Share of the points in what a search plays for; the rest is to win."""
-    score_scale: float = 20.0
+    score_scale: Positive = 20.0
     """Points that make a clear win."""
-    found: float = 0.25
+    found: Share = 0.25
     """Share of what the search expected in the value to be learned; the rest is how the game ended."""
-    score_loss: float = 0.25
+    score_loss: NotNegative = 0.25
     """Weight of learning the points beside the value."""
-    owner_loss: float = 0.25
+    owner_loss: NotNegative = 0.25
     """Weight of learning who will own each square, where the game tells."""
-    max_grad_norm: float = 1.0
+    max_grad_norm: Positive = 1.0
     """Longer gradients are shortened to this."""
-    arena: int = 2
+    arena: Count = 2
     """Simulations of past selves, if `opponents` has them: few, because each of them is a network to ask."""
 
 
@@ -76,13 +77,11 @@ def refuse(config: Any, spec: Spec) -> None:
             "take --algo ppo"
         )
     told = config.alphazero
-    at_least_one(
-        {
-            "alphazero.minibatch": told.minibatch, "alphazero.replay": told.replay,
-            "alphazero.quick": told.quick, "alphazero.search.simulations": told.search.simulations,
-            "alphazero.search.width": told.search.width, "net.channels": config.net.channels,
-        }
-    )  # fmt: skip
+    if told.replay_least > told.replay:
+        raise Usage(
+            f"--alphazero.replay-least is {told.replay_least}, more than the {told.replay} decisions "
+            "that --alphazero.replay remembers"
+        )
 
 
 def columns(config: Any, spec: Spec) -> list[Column]:

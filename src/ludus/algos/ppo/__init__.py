@@ -10,41 +10,42 @@ from typing import Any
 import numpy as np
 
 from ludus.core.block import Column
-from ludus.core.errors import Usage, at_least_one
+from ludus.core.errors import Usage
+from ludus.core.ranges import Count, NotNegative, Positive, Share
 from ludus.core.spec import Spec
 
 
 @dataclass(frozen=True)
 class Config:
-    learning_rate: float = 5e-4
+    learning_rate: NotNegative = 5e-4
     """Adam's step at the start of the run; it falls in a straight line."""
-    learning_rate_end: float = 0.1
+    learning_rate_end: Share = 0.1
     """Share of the learning rate that is left at the end of the run."""
-    gamma: float = 0.99
+    gamma: Share = 0.99
     """Worth of a point at a seat's next decision. 1 for games whose points come at the end."""
-    gae: float = 0.95
+    gae: Share = 0.95
     """How far advantages look ahead: 0 one decision, 1 the whole game (lambda of GAE)."""
-    clip: float = 0.2
+    clip: Positive = 0.2
     """How far a decision's probability may move in one update before its gradient is cut, as a ratio."""
-    epochs: int = 3
+    epochs: Count = 3
     """How often each decision is learned from."""
-    minibatch: int = 2048
+    minibatch: Count = 2048
     """Decisions in one step of the optimiser."""
-    entropy: float = 0.01
+    entropy: NotNegative = 0.01
     """Bonus for undecided play at the start of the run: what keeps the policy exploring."""
-    entropy_end: float = 0.1
+    entropy_end: Share = 0.1
     """Share of the entropy bonus that is left at the end of the run."""
-    value: float = 0.5
+    value: NotNegative = 0.5
     """Weight of the value loss."""
-    max_grad_norm: float = 0.5
+    max_grad_norm: Positive = 0.5
     """Longer gradients are shortened to this."""
-    target_kl: float = 0.03
+    target_kl: NotNegative = 0.03
     """Stop this block's epochs once the policy moved this far from the one that played; 0 for never."""
     teacher: str = ""
     """A bot of the game whose choices the policy imitates at first, as in greedy; empty for none."""
-    teacher_weight: float = 1.0
+    teacher_weight: NotNegative = 1.0
     """Weight of imitation at the start of the run; it falls to nothing by `teacher_until`."""
-    teacher_until: float = 0.1
+    teacher_until: Share = 0.1
     """Share of the run after which the policy is on its own."""
 
 
@@ -60,7 +61,6 @@ def bots(config: Any) -> set[str]:
 def refuse(config: Any, spec: Spec) -> None:
     if spec.state is None and not bots(config) <= {"random"}:
         raise Usage(f"{config.game} has no bot {config.ppo.teacher!r} to learn from: only native games have")
-    at_least_one({"ppo.minibatch": config.ppo.minibatch, "net.hidden": min(config.net.hidden, default=1)})
     # A seat's last decision in a block is not known yet.
     if (config.steps - spec.seats) * config.rows < 2:
         raise Usage(f"steps is {config.steps}, too few to learn from: take at least {spec.seats + 2}")

@@ -14,8 +14,8 @@ import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from ludus.core import seeds
-from ludus.core.adapters.load import Factory, gym_factory, make_all
-from ludus.core.adapters.spaces import action_form, obs_form
+from ludus.core.adapters.load import Factory, close_all, gym_factory, make_all, name_of
+from ludus.core.adapters.spaces import action_form, fitted, obs_form, space_of
 from ludus.core.errors import Failure, Usage
 from ludus.core.spec import Spec
 from ludus.core.table import Finished, Turn
@@ -27,14 +27,17 @@ RAISED = object()
 class GymTable:
     """N environments of one kind, one after the other. A finished episode starts anew in the same step."""
 
-    def __init__(self, source: str | Factory, rows: int, /, **kwargs: Any) -> None:
-        """source: what follows `gym:`, or a function or class that makes one environment of `kwargs`."""
+    def __init__(self, source: str | Factory, rows: int, name: str = "", /, **kwargs: Any) -> None:
+        """source: what follows `gym:`, or a function or class that makes one environment of `kwargs`.
+
+        name: what it is called where something is said about it
+        """
         factory = gym_factory(source) if isinstance(source, str) else source
-        self.name = f"gym:{source}" if isinstance(source, str) else source.__name__
+        self.name = name or name_of(source, "gym")
         self.rows, self._all_rows = rows, list(range(rows))
         self.envs = [without_checks(env) for env in make_all(factory, self.name, rows, kwargs)]
-        self._form = action_form(self.envs[0].action_space, self.name)
-        self._view = obs_form(self.envs[0].observation_space, self.name)
+        self._form = action_form(space_of(self.envs[0], "action_space", self.name), self.name)
+        self._view = obs_form(space_of(self.envs[0], "observation_space", self.name), self.name)
         self.spec = Spec(
             game=self.name,
             seats=1,
@@ -45,6 +48,9 @@ class GymTable:
             zero_sum=False,
             box=self._form.box,
         )
+        for method in ("reset", "step"):
+            if not callable(getattr(self.envs[0], method, None)):
+                raise Usage(f"{self.name}: {type(self.envs[0]).__name__} has no function {method!r}")
         self._steps = [env.step for env in self.envs]
         self._masks: list[Callable[[dict], Any]] | None = None
         self._make_arrays()
@@ -52,6 +58,7 @@ class GymTable:
     def _make_arrays(self) -> None:
         n, view = self.rows, self._view
         self._obs = np.zeros((n, *view.shape), view.dtype)
+        self._flat_obs = self._obs.reshape(-1)  # the same numbers in one row
         self._last_obs = np.zeros((n, *view.shape), view.dtype)
         self._legal = np.ones((n, self._form.count), bool)
         self._seat = np.zeros(n, np.int8)
@@ -67,11 +74,18 @@ class GymTable:
     def reset(self, seed: int) -> Turn:
         for row in range(self.rows):
             seen, info = self._reset_row(row, seeds.derive(seed, "row", row) % 2**31)
-            self._obs[row] = self._fit(row, seen)
-            if row == 0:
-                self._masks = self._mask_readers(info)
-            if self._masks:
-                self._legal[row] = self._first_mask(row, info)
+            try:
+                self._obs[row] = self._fit(row, seen)
+                if row == 0:
+                    self._masks = self._mask_readers(info)
+                if self._masks:
+                    self._legal[row] = self._first_mask(row, info)
+            except Failure:
+                raise
+            except Exception as error:
+                problem = f"gave something unusable ({type(error).__name__}: {error})"
+                raise Failure(f"{self.name}: reset of row {row} {problem}") from error
+        self._refuse_nan()
         for array in (self._reward, self._ended, self._truncated, self._return, self._began):
             array[:] = 0
         self._clock = 0
@@ -103,8 +117,9 @@ class GymTable:
                     legal[row] = masks[row](info)
         except Failure:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._blame(row, result, error)
+        self._refuse_nan()
         self._refuse_late_mask(info)
         self._pay(paid)
         if rows is not None:
@@ -113,8 +128,7 @@ class GymTable:
         return self._turn(done)
 
     def close(self) -> None:
-        for env in self.envs:
-            env.close()
+        close_all(self.envs, self.name)
 
     def _start_anew(self, row: int, seen: Any, ended: bool) -> tuple[Any, dict]:
         last = self._fit(row, seen)
@@ -143,8 +157,10 @@ class GymTable:
     def _reset_row(self, row: int, seed: int | None) -> tuple[Any, dict]:
         try:
             result = self.envs[row].reset() if seed is None else self.envs[row].reset(seed=seed)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             problem = f"raised {type(error).__name__}: {error}"
+            if isinstance(error, TypeError) and "'seed'" in str(error):
+                problem += "; Gymnasium calls reset(seed=..., options=...)"
             raise Failure(f"{self.name}: reset of row {row} {problem}") from error
         if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict)):
             raise Failure(f"{self.name}: reset of row {row} must give (observation, info)")
@@ -178,17 +194,15 @@ class GymTable:
         return mask
 
     def _fit(self, row: int, seen: Any) -> np.ndarray:
-        """The observation as one array. Looks for NaN too: an environment that has gone wrong mostly still
-        has them when its episode ends, and looking at every step would cost 2 % of one of 20 µs."""
-        seen = np.asarray(self._view.flatten(seen) if self._view.flatten else seen)
-        if seen.shape != self._view.shape:
-            raise Failure(
-                f"{self.name}: the observation in row {row} has shape {seen.shape}, "
-                f"but observation_space says {self._view.shape}"
-            )
-        if seen.dtype.kind == "f" and np.isnan(seen).any():
-            raise Failure(f"{self.name}: the observation in row {row} has NaN")
-        return seen
+        """The observation as one array."""
+        return fitted(self._view, seen, row, self.name)
+
+    def _refuse_nan(self) -> None:
+        """One product tells for all rows: NaN stays in it, and so does infinity, which may be meant."""
+        if self._obs.dtype.kind == "f" and not math.isfinite(self._flat_obs.dot(self._flat_obs)):
+            bad = np.isnan(self._obs.reshape(self.rows, -1)).any(axis=1)
+            if bad.any():
+                raise Failure(f"{self.name}: the observation in row {bad.argmax()} has NaN")
 
     def _pay(self, paid: list[Any]) -> None:
         """One sum tells whether all are numbers: NaN and infinity stay in it, other things can't be added."""
@@ -207,7 +221,7 @@ class GymTable:
         if self._masks is None and self._form.count and isinstance(info, dict) and MASK in info:
             raise Failure(f"{self.name}: step gives info[{MASK!r}], but reset doesn't")
 
-    def _blame(self, row: int, result: Any, error: Exception) -> NoReturn:
+    def _blame(self, row: int, result: Any, error: BaseException) -> NoReturn:
         problem = f"gave something unusable ({type(error).__name__}: {error})"
         if result is RAISED:
             problem = f"raised {type(error).__name__}: {error}"

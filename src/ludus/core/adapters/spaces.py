@@ -15,6 +15,8 @@ from ludus.core.errors import Failure, Usage
 from ludus.core.table import refuse_illegal
 
 MOST_JOINT_ACTIONS = 4096
+MOST_NUMBERS = 2**24
+"""Of one observation, flattened; a Discrete of so many is not meant to be one-hot."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +27,56 @@ class ObsForm:
     """Makes one vector of an observation that isn't one array."""
 
 
+def space_of(env: Any, what: str, name: str) -> spaces.Space:
+    """An environment's `action_space` or `observation_space`."""
+    try:
+        space = getattr(env, what, None)
+    except Exception as error:
+        raise Failure(f"{name}: {what} raised {type(error).__name__}: {error}") from error
+    if isinstance(space, spaces.Space):
+        return space
+    has = f"has no {what}"
+    if space is not None:
+        has = f"has {type(space).__module__}.{type(space).__name__} as {what}"
+    raise Usage(f"{name}: {type(env).__name__} {has}: make it one of gymnasium.spaces")
+
+
 def obs_form(space: Any, name: str) -> ObsForm:
+    fix = "use Box, Discrete, Dict or Tuple"
     if isinstance(space, spaces.Box):
-        return ObsForm(space.shape, np.dtype(np.float32 if space.dtype == np.float64 else space.dtype))
+        if 0 in space.shape:
+            raise Usage(f"{name}: observations {space} have no numbers")
+        dtype = np.dtype(np.float32 if space.dtype == np.float64 else space.dtype)
+        return ObsForm(space.shape, dtype) if space.shape else ObsForm((1,), dtype, np.atleast_1d)
+    if any(isinstance(part, spaces.Text) for part in _parts(space)):
+        raise Usage(f"{name}: observations {space} have text, which can't be learned from: {fix}")
     try:
         flat = spaces.flatdim(space)
     except (NotImplementedError, ValueError):
-        fix = "use Box, Discrete, Dict or Tuple"
         raise Usage(f"{name}: observations {space} have no fixed size: {fix}") from None
+    if flat > MOST_NUMBERS:
+        raise Usage(f"{name}: observations {space} have {flat:,} numbers, more than {MOST_NUMBERS:,}")
     return ObsForm((flat,), np.dtype(np.float32), partial(spaces.flatten, space))
+
+
+def _parts(space: Any) -> list[Any]:
+    """The space and all that it is made of."""
+    inner = getattr(space, "spaces", ())
+    inner = inner.values() if isinstance(inner, dict) else inner
+    return [space, *(part for one in inner for part in _parts(one))]
+
+
+def fitted(form: ObsForm, seen: Any, row: int, name: str) -> np.ndarray:
+    """An observation as one array of the right shape."""
+    seen = np.asarray(form.flatten(seen) if form.flatten else seen)
+    if seen.shape != form.shape:
+        raise Failure(
+            f"{name}: the observation in row {row} has shape {seen.shape}, "
+            f"but observation_space says {form.shape}"
+        )
+    if seen.dtype.kind == "f" and np.isnan(seen).any():
+        raise Failure(f"{name}: the observation in row {row} has NaN")
+    return seen
 
 
 def box_of(shape: tuple[int, ...], dtype: np.dtype) -> spaces.Box:

@@ -4,6 +4,7 @@ Environments whose agents act at the same time become sequential: each agent dec
 what the others have just decided.
 """
 
+import warnings
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,8 +14,8 @@ from pettingzoo.utils.env import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper, TerminateIllegalWrapper
 
 from ludus.core import seeds
-from ludus.core.adapters.load import Factory, make_all, zoo_factory
-from ludus.core.adapters.spaces import action_form, obs_form
+from ludus.core.adapters.load import Factory, close_all, make_all, name_of, zoo_factory
+from ludus.core.adapters.spaces import action_form, fitted, obs_form
 from ludus.core.errors import Failure, Usage
 from ludus.core.spec import Spec
 from ludus.core.table import Finished, Turn
@@ -25,10 +26,13 @@ MASK = "action_mask"
 class ZooTable:
     """N environments of one kind. A seat is an agent's place in `possible_agents`."""
 
-    def __init__(self, source: str | Factory, rows: int, /, **kwargs: Any) -> None:
-        """source: what follows `zoo:`, or a function or class that makes one environment of `kwargs`."""
+    def __init__(self, source: str | Factory, rows: int, name: str = "", /, **kwargs: Any) -> None:
+        """source: what follows `zoo:`, or a function or class that makes one environment of `kwargs`.
+
+        name: what it is called where something is said about it
+        """
         factory = zoo_factory(source) if isinstance(source, str) else source
-        self.name = f"zoo:{source}" if isinstance(source, str) else source.__name__
+        self.name = name or name_of(source, "zoo")
         self.rows, self._all_rows = rows, list(range(rows))
         self.envs = [turn_by_turn(env, self.name) for env in make_all(factory, self.name, rows, kwargs)]
         agents = list(getattr(self.envs[0], "possible_agents", None) or [])
@@ -54,6 +58,15 @@ class ZooTable:
     def _shared_spaces(self, agents: list[Any]) -> tuple[Any, Any]:
         """The action and observation space, which must be the same for all."""
         env, first = self.envs[0], agents[0]
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                for agent in agents:
+                    env.action_space(agent), env.observation_space(agent)
+        except Exception as error:
+            problem = f"has no spaces of {agent} ({type(error).__name__}: {error})"
+            raise Usage(
+                f"{self.name} {problem}: add action_space(agent) and observation_space(agent)"
+            ) from error
         for agent in agents[1:]:
             for what, space in (("actions", env.action_space), ("observations", env.observation_space)):
                 if space(agent) != space(first):
@@ -83,7 +96,7 @@ class ZooTable:
             try:
                 env.reset(seed=seeds.derive(seed, "row", row) % 2**31)
                 self._next_decision(row, env)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self._blame(row, "reset", error)
         return self._turn([])
 
@@ -100,7 +113,7 @@ class ZooTable:
                 if self._step_row(row, env, action):
                     done.append(row)
                 self._next_decision(row, env)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self._blame(row, "step", error)
         self._return += self._reward
         self._length[moving] += 1
@@ -119,8 +132,7 @@ class ZooTable:
         return True
 
     def close(self) -> None:
-        for env in self.envs:
-            env.close()
+        close_all(self.envs, self.name)
 
     def _start_anew(self, row: int, env: Any, actor: Any) -> None:
         cut = any(env.truncations.values()) and not any(env.terminations.values())
@@ -146,14 +158,7 @@ class ZooTable:
             self._legal[row] = self._mask(row, seen, env.infos.get(agent, {}))
 
     def _seen(self, row: int, seen: Any) -> np.ndarray:
-        seen = seen["observation"] if self._masked_obs else seen
-        seen = np.asarray(self._view.flatten(seen) if self._view.flatten else seen)
-        if seen.shape != self._view.shape:
-            raise Failure(
-                f"{self.name}: the observation in row {row} has shape {seen.shape}, "
-                f"but observation_space says {self._view.shape}"
-            )
-        return seen
+        return fitted(self._view, seen["observation"] if self._masked_obs else seen, row, self.name)
 
     def _mask(self, row: int, seen: Any, info: dict) -> np.ndarray:
         """bool [A]"""
@@ -182,7 +187,7 @@ class ZooTable:
             self._obs, self._legal, self._seat, self._reward, self._ended, self._truncated, finished, last_obs
         )
 
-    def _blame(self, row: int, doing: str, error: Exception) -> NoReturn:
+    def _blame(self, row: int, doing: str, error: BaseException) -> NoReturn:
         if isinstance(error, Failure):
             raise error
         raise Failure(f"{self.name}: {doing} in row {row} raised {type(error).__name__}: {error}") from error
@@ -191,7 +196,9 @@ class ZooTable:
 def turn_by_turn(env: Any, name: str) -> AECEnv:
     """The environment, one agent after the other, without the checks that the table does itself."""
     if isinstance(env, ParallelEnv):
-        env = parallel_to_aec(env)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*does not have a `render_mode`")  # nobody looks at it
+            env = parallel_to_aec(env)
     if not isinstance(env, AECEnv):
         raise Usage(f"{name} is a {type(env).__name__}, not a PettingZoo AECEnv or ParallelEnv")
     while type(env) in (OrderEnforcingWrapper, AssertOutOfBoundsWrapper, TerminateIllegalWrapper):

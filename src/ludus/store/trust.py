@@ -1,0 +1,59 @@
+"""Which runs may import code: those whose game the user has named on this machine, or said to trust.
+
+A run's folder may come from anybody, and a game such as `module:Class` in its configuration is code. So
+the user's own runs are noted when they begin, in a file outside of them that only the user can write.
+"""
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from ludus import games
+from ludus.config import Config
+from ludus.core.errors import Usage
+
+_accepted: set[str] = set()
+"""Notes of this process, which hold where the file can't be written."""
+
+
+def refuse_strange_code(folder: Path, config: Config) -> None:
+    """Before the game of a run is opened because its configuration says so."""
+    if games.imports_code(config.game) and not _is_known(_note(folder, config)):
+        raise Usage(
+            f"{folder} was trained on {config.game}, which imports code: add --trust if you trust this run"
+        )
+
+
+def accept(folder: Path, config: Config, for_good: bool = False) -> None:
+    """The user named the run's game, or trusts it; for good, or as long as this process lives."""
+    note = _note(folder, config)
+    if not games.imports_code(config.game) or _is_known(note):
+        return
+    _accepted.add(note)
+    if for_good:
+        with suppress(OSError, RuntimeError):  # RuntimeError: there is no home folder
+            _file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with os.fdopen(os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w") as notes:
+                notes.write(f"{note}\n")
+
+
+def _note(folder: Path, config: Config) -> str:
+    """What is trusted: this game with these arguments in this folder, as a hash."""
+    told = json.dumps([str(folder.resolve()), config.game, config.switches], sort_keys=True, default=str)
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _is_known(note: str) -> bool:
+    if note in _accepted:
+        return True
+    try:
+        return note in _file().read_text().split()
+    except (OSError, RuntimeError, UnicodeDecodeError):
+        return False
+
+
+def _file() -> Path:
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(home) / "ludus" / "trusted-runs"
