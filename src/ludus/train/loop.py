@@ -22,7 +22,7 @@ from ludus.store.run import LOG, Run
 from ludus.train import preload
 from ludus.train.central import CentralPool
 from ludus.train.layout import Layout, Sizer, lay_out
-from ludus.train.league import League, parse_mix
+from ludus.train.league import League, parse_mix, refuse_random
 from ludus.train.measure import measured_layout
 from ludus.train.meter import Meter
 from ludus.train.pool import LocalPool, Pool, ProcessPool, make_context
@@ -126,14 +126,15 @@ class Training:
 
     def _update(self, stop: Stop) -> bool:
         """Blocks in, better weights out; False if it is time to go."""
-        meter, learner = self.meter, self.learner
+        config, meter, learner = self.config, self.meter, self.learner
         with meter.phase("waiting for workers"):
             deliveries = self.pool.receive(stop.overdue)
         if not deliveries:
             return False
         with meter.phase("learning"):
             learner.progress = meter.progress(self.config.decisions, self.config.seconds)
-            behind = any(delivery.version < self.version for delivery in deliveries)
+            # With another temperature than 1, not even the newest weights play the learner's policy.
+            behind = config.explore > 0 or any(delivery.version < self.version for delivery in deliveries)
             losses = learner.learn([delivery.block for delivery in deliveries], behind)
         if not all(math.isfinite(value) for value in losses.values()):
             self._roll_back()
@@ -260,7 +261,9 @@ class Training:
                 f"lower --{self.config.algo}.learning-rate or --{self.config.algo}.max-grad-norm"
             )
         self.run.event("rolled back", reason="the loss is not a number", decisions=kept.decisions)
+        newest = self.version
         self._load_learner(kept)
+        self.version = newest  # versions only rise: blocks of the discarded weights are still on their way
         self.league.load_state_dict(kept.state["league"])
         self.run.forget_after(kept.decisions)
         self.learner.rate_scale *= 0.5
@@ -301,6 +304,10 @@ def spec_of(config: Config) -> Spec:
         rules = games.rules(config.game, **config.switches)
         spec = rules.spec
     at_least_one({name: getattr(config, name) for name in ("decisions", "rows", "steps")})
+    if not 0 <= config.explore < 1:
+        raise Usage(f"explore is {config.explore}, but must be from 0 to below 1: at 1 a temperature is 0")
+    if "random" in parse_mix(config.opponents, config.game) and spec.seats > 1:
+        refuse_random(spec)
     algos.find(config.algo).refuse(config, spec)
     if rules is not None:
         games.warm_up(config.game, rules, _bots(config))

@@ -23,11 +23,15 @@ class ObsForm:
     dtype: np.dtype
     flatten: Callable[[Any], np.ndarray] | None = None
     """Makes one vector of an observation that isn't one array."""
+    normalise: bool = True
+    """False for integers that are all 0 or 1."""
 
 
 def obs_form(space: Any, name: str) -> ObsForm:
     if isinstance(space, spaces.Box):
-        return ObsForm(space.shape, np.dtype(np.float32 if space.dtype == np.float64 else space.dtype))
+        dtype = np.dtype(np.float32 if space.dtype == np.float64 else space.dtype)
+        bits = dtype.kind in "biu" and bool((space.low >= 0).all() and (space.high <= 1).all())
+        return ObsForm(space.shape, dtype, normalise=not bits)
     try:
         flat = spaces.flatdim(space)
     except (NotImplementedError, ValueError):
