@@ -35,8 +35,6 @@ def evaluate_run(
     config = read_config(folder)
     if ":" in config.game:
         return _evaluate_at_table(folder, at, against, terms)
-    if config.net.memory:
-        raise Usage("agents with memory are evaluated at Gymnasium and PettingZoo environments only")
     read_weights(folder, at)  # fail here, in one place, rather than in every process
     module = games.find(config.game)
     options = {**config.switches, **getattr(module, "EVALUATED", {}), **switches.parsed(config.game, words)}

@@ -13,7 +13,7 @@ from ludus import games, match, switches
 from ludus.analysis import ideas_of
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
-from ludus.core.rules import Bot, Rules, legal_actions
+from ludus.core.rules import Bot, Rules, begin, legal_actions
 from ludus.search import Thinker
 from ludus.ui.screen import BoardScreen, Cell, Screen, screen_of
 from ludus.ui.thoughts import heat_map, heat_of, idea_table
@@ -54,7 +54,7 @@ class Session:
         self, rules: Rules, screen: Screen, seat: int, opponent: Bot, adviser: Bot, seed: int
     ) -> None:
         self.rules, self.screen, self.seat = rules, screen, seat
-        self.opponent, self.adviser = opponent, adviser
+        self.adviser, self.choose = adviser, begin(opponent, 1)
         self.console = Console(highlight=False)
         self.fresh: list[Cell] = []  # taken since the person last decided
         self.states = rules.blank(1)
@@ -67,7 +67,7 @@ class Session:
             if mover == self.seat:
                 action, self.fresh = self._ask(), []
             else:
-                action = int(self.opponent.choose(self.states.copy(), self.luck)[0])
+                action = int(self.choose(np.zeros(1, np.int64), self.states.copy(), self.luck)[0])
                 self.console.print(f"[dim]seat {mover}:[/]", self.screen.told(self.states[0], action))
                 if isinstance(self.screen, BoardScreen):
                     self.fresh += self.screen.covers(self.states[0], action)
