@@ -439,7 +439,8 @@ def test_gym_table_truncation_is_not_an_end_unless_it_is_both(end, cut, ended):
     assert (turn.ended == ended).all() and (turn.truncated != ended).all()
     assert turn.finished.score.tolist() == [[27], [27]]
     if not ended:
-        assert turn.last_obs[:, 0].tolist() == [3, 3] and turn.obs[:, 0].tolist() == [0, 0]
+        assert turn.last_obs.rows.tolist() == [0, 1] and turn.last_obs.seats.tolist() == [0, 0]
+        assert turn.last_obs.obs[:, 0].tolist() == [3, 3] and turn.obs[:, 0].tolist() == [0, 0]
     turn = table.step(np.full(2, 7, np.int32))
     assert not turn.ended.any() and not turn.truncated.any() and turn.finished is None
     for _ in range(2):
@@ -1065,7 +1066,8 @@ def test_zoo_table_tells_cut_off_from_over(cut):
     assert turn.finished.score.tolist() == [[0, 1, 2]] and (turn.finished.stats == 6).all()
     assert turn.obs[0].tolist() == [0, 0, 0] and turn.seat[0] == 0
     if cut:
-        assert turn.last_obs[0].tolist() == [2, 2, 3]
+        assert turn.last_obs.rows.tolist() == [0, 0, 0] and turn.last_obs.seats.tolist() == [0, 1, 2]
+        assert turn.last_obs.obs.tolist() == [[2, 2, 3]] * 3
     else:
         assert turn.last_obs is None
 
@@ -1079,6 +1081,14 @@ def test_dead_agents_are_passed_over_and_keep_their_pay():
         turn = table.step(np.array([bid], np.int32))
     assert seats == [0, 1, 2, 0, 2] and turn.ended[0]
     assert turn.finished.score.tolist() == [[0, 1, 1]]
+
+
+def test_an_agent_that_died_before_its_game_was_cut_off_sees_nothing_more():
+    table = adapters.ZooTable(Guess, 1, rounds=2, cut=True, dies="bob")
+    table.reset(0)
+    for bid in [1, 3, 2, 0, 2]:
+        turn = table.step(np.array([bid], np.int32))
+    assert turn.truncated[0] and turn.last_obs.seats.tolist() == [0, 2]
 
 
 def test_agents_must_share_their_spaces():

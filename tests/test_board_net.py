@@ -1,11 +1,16 @@
 """The network of a search: the same numbers wherever it is asked, and weights that travel whole."""
 
+import threading
+from multiprocessing import get_context
+
 import numpy as np
 import pytest
 import torch
 
 from ludus import games
+from ludus.algos.alphazero import record
 from ludus.algos.alphazero.evaluators import CpuNetwork, DeviceNetwork
+from ludus.config import overlay, resolve
 from ludus.core import seeds
 from ludus.core.conformance import Play, observation_of
 from ludus.nets import NetConfig
@@ -14,6 +19,9 @@ from ludus.nets.net import flat_size, flatten
 from ludus.search import list_legal
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint
+from ludus.train.search_pool import SearchPool
+from ludus.train.weights import Past
+from ludus.train.worker import Plan
 
 CONFIG = NetConfig(channels=8, blocks=2)
 RULES = [games.rules("connect4"), games.rules("blokus"), games.rules("blokus", board="classic")]
@@ -102,3 +110,39 @@ def test_weights_kept_in_channels_last_come_back_as_they_were(tmp_path):
     flatten(net, one)
     flatten(again, two)
     assert (one == two).all() and one.any()
+
+
+class Busy(DeviceNetwork):
+    """Stands in the middle of an evaluation until it is told to go on."""
+
+    begun, go_on = threading.Event(), threading.Event()
+
+    def _look(self) -> None:
+        self.begun.set()
+        assert self.go_on.wait(20)
+        super()._look()
+
+
+def test_weights_change_only_between_evaluations(monkeypatch):
+    rules = RULES[0]
+    monkeypatch.setattr("ludus.train.search_pool.DeviceNetwork", Busy)
+    config = overlay(resolve("connect4", "test"), {"algo": "alphazero", "net": {"channels": 8}}, "test")
+    plan = Plan("connect4", {}, config.net, 4, 4, "self", seed=1, workers=2, alphazero=config.alphazero)
+    net = make_net(rules)
+    pool = SearchPool(plan, record(config.alphazero, rules.spec), net, Past(get_context(), 1), 2, False)
+    network, states = pool._workers[1].policy, positions(rules, 4)
+    before = [parameter.clone() for parameter in pool._playing.parameters()]
+    for parameter in net.parameters():
+        torch.nn.init.zeros_(parameter)
+    evaluating = threading.Thread(target=asked, args=(network, rules, states))
+    publishing = threading.Thread(target=pool.publish, args=(np.zeros(0), 1))
+    evaluating.start()
+    assert Busy.begun.wait(20)
+    publishing.start()
+    publishing.join(0.3)
+    playing = list(pool._playing.parameters())
+    unchanged = all(torch.equal(*pair) for pair in zip(before, playing, strict=True))
+    Busy.go_on.set()
+    evaluating.join()
+    publishing.join()
+    assert unchanged and all((parameter == 0).all() for parameter in playing)

@@ -65,6 +65,13 @@ def test_a_games_own_preset_comes_on_top_of_the_general_one():
     assert config.switches == own["default"]["switches"]
 
 
+def test_environments_begin_with_small_blocks_and_presets_come_on_top():
+    plain, test = resolve("gym:CartPole-v1"), resolve("gym:CartPole-v1", "test")
+    assert plain.rows * plain.steps <= 2048 and plain.ppo.minibatch < PpoConfig().minibatch
+    assert (test.rows, test.steps, test.ppo.minibatch) == (16, 32, 256)
+    assert test.ppo.learning_rate == plain.ppo.learning_rate != PpoConfig().learning_rate
+
+
 def test_a_file_may_name_the_preset_and_a_flag_overrides_it(toml):
     file = str(toml('preset = "test"'))
     assert parse(["tictactoe", "--config", file]).rows == 16
@@ -179,6 +186,9 @@ def test_opponents_that_cant_be_seated_are_refused_before_anything_starts(game, 
         ({"steps": 2}, "steps"),  # so short that no seat decides twice, and nothing could be learned
         ({"switches": {"cards": 3}}, "cards"),
         ({"inference": "central", "net": {"memory": 8}}, "local"),
+        ({"explore": 1.0}, "explore"),
+        ({"explore": -0.5}, "explore"),
+        ({"net": {"trunk": "conv"}}, "conv"),
     ],
 )
 def test_what_cant_be_trained_is_refused_before_anything_starts(values, word, tmp_path):

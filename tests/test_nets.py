@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 
 from ludus.algos.ppo.learner import log_prob
+from ludus.core.adapters.spaces import obs_form
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig, image_shape
 from ludus.nets.net import Net, flat_size, flatten, unflatten
 from ludus.nets.plain import PlainPolicy, shapes
 from ludus.nets.policy import TorchPolicy
 
-UINT8, FLOAT32 = np.dtype(np.uint8), np.dtype(np.float32)
+UINT8, INT16, FLOAT32 = (np.dtype(kind) for kind in (np.uint8, np.int16, np.float32))
 CONFIGS = [
     NetConfig(hidden=(16, 8), activation=activation, shared=shared)
     for activation in ("relu", "tanh")
@@ -38,8 +40,8 @@ def make_net(spec: Spec, config: NetConfig, seed: int = 1) -> Net:
 
 
 def make_obs(spec: Spec, n: int, rng: np.random.Generator) -> np.ndarray:
-    if spec.obs_dtype == UINT8:
-        return rng.integers(0, 5, (n, *spec.obs_shape), np.uint8)
+    if spec.obs_dtype.kind in "iu":
+        return rng.integers(0, 5, (n, *spec.obs_shape), spec.obs_dtype)
     return rng.normal(1, 3, (n, *spec.obs_shape)).astype(spec.obs_dtype)
 
 
@@ -58,7 +60,7 @@ def doubles(spec: Spec, config: NetConfig) -> tuple[Net, PlainPolicy]:
 # ---- the network without torch
 
 
-@pytest.mark.parametrize("dtype", [UINT8, FLOAT32], ids=str)
+@pytest.mark.parametrize("dtype", [UINT8, INT16, FLOAT32], ids=str)
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.activation}-{'shared' if c.shared else 'two'}")
 def test_plain_policy_gives_the_numbers_of_the_torch_net(config, dtype):
     spec = make_spec(dtype=dtype)
@@ -70,6 +72,32 @@ def test_plain_policy_gives_the_numbers_of_the_torch_net(config, dtype):
     np.testing.assert_allclose(plain.logits(obs), logits.numpy(), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(plain.value(obs), value.numpy(), rtol=1e-4, atol=1e-4)
     assert value.std() > 1 and logits.std() > 0.1  # else there would be nothing to compare
+
+
+@pytest.mark.parametrize(
+    ("space", "normalised"),
+    [
+        (spaces.Box(0, 1, (3,), np.int8), False),  # planes of 0 and 1, as PettingZoo's boards
+        (spaces.MultiBinary(3), True),  # becomes one vector of floats
+        (spaces.Box(0, 255, (128,), np.uint8), True),  # an emulator's memory
+        (spaces.Box(-1000, 1000, (3,), np.int64), True),
+        (spaces.Box(-1, 1, (3,), np.float64), True),
+    ],
+    ids=str,
+)
+def test_numbers_of_any_size_reach_layers_normalised_and_bits_as_they_are(space, normalised):
+    form = obs_form(space, "made up")
+    spec = Spec("made up", 1, 7, form.shape, form.dtype, normalise=form.normalise)
+    net = make_net(spec, CONFIGS[0])
+    obs = np.full((2, *form.shape), 1, form.dtype)
+    given = net.prepare(torch.from_numpy(obs))
+    scaled = (torch.ones(given.shape) - net.obs_mean) / net.obs_std
+    torch.testing.assert_close(given, scaled if normalised else torch.ones(given.shape))
+
+
+def test_native_games_of_bytes_are_given_to_layers_as_they_are():
+    assert not make_spec().normalised and not make_spec(dtype=np.dtype(bool)).normalised
+    assert make_spec(dtype=INT16).normalised and make_spec(dtype=FLOAT32).normalised
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.activation}-{'shared' if c.shared else 'two'}")

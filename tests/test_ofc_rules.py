@@ -273,3 +273,17 @@ def test_rollout_beats_greedy_beats_random():
     assert points[:, 0].mean() > 10
     points = match.play_games(rules, [rollout, greedy, greedy], 150, 2)["points"]
     assert points[:, 0].mean() > 2
+
+
+def test_the_best_is_measured_by_what_fantasyland_really_pays():
+    """Boards earn from each opponent; Fantasyland is worth what was paid for its cards, or played."""
+    measure, nothing = games.find("ofc").measure, dict.fromkeys(STATS, 0.0) | {"hands": 1.0, "opponents": 1.0}
+    valued = entered(fantasyland_hands="valued")
+    earned = {name: float(stat(valued, name)[0][0]) for name in STATS}
+    assert measure(nothing | earned) == pytest.approx(earned["royalties"] + FANTASY_VALUE[0])
+    more = {"value": FANTASY_VALUE[3]}  # seventeen cards, not fourteen
+    assert measure(nothing | earned | more) == pytest.approx(earned["royalties"] + FANTASY_VALUE[3])
+    against_two = nothing | {"opponents": 2.0}
+    assert measure(against_two | {"fouls": 1.0}) == -12
+    played = against_two | {"royalties": 7.0, "entries": 1.0, "fl_hands": 1.0, "fl_royalties": 15.0}
+    assert measure(played) == 2 * (7 + 15) / 2

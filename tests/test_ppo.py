@@ -10,6 +10,7 @@ from ludus import config
 from ludus.algos.ppo import STRETCH, Config, columns
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.learner import Learner
+from ludus.algos.recorded import copied, device_settings, load_optimiser, rate_of, set_precision, set_rate
 from ludus.core.block import Block
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig
@@ -32,7 +33,8 @@ def games_of_seat(n, s, value, rho, seat, reward, ended, bootstrap):
     """Each game of row n as seat s saw it: its decisions, and what it was worth to the seat afterwards.
 
     A decision is (step, value, rho, pay until the seat's next decision). What follows the last one is
-    worth 0 if the game was over, its bootstrap if it was cut off, and None if it goes on after the block.
+    worth 0 if the game was over, its bootstrap if it was cut off, and None if it goes on after the block or
+    was lost.
     """
     found, decisions = [], []
     for t in range(len(seat)):
@@ -42,7 +44,8 @@ def games_of_seat(n, s, value, rho, seat, reward, ended, bootstrap):
             decisions[-1][3] += reward[t, n, s]
         if ended[t, n]:
             if decisions:
-                found.append((decisions, bootstrap[t, n] if seat[t, n] == s else 0.0))
+                after = bootstrap[t, n, s]
+                found.append((decisions, None if np.isnan(after) else after))
             decisions = []
     if decisions:
         found.append((decisions, None))
@@ -50,7 +53,10 @@ def games_of_seat(n, s, value, rho, seat, reward, ended, bootstrap):
 
 
 def by_the_book(value, rho, seat, reward, ended, bootstrap, gamma, lam):
-    """V-trace targets less values (Espeholt et al. 2018, with lambda); with rho = 1 that is GAE, as a sum."""
+    """V-trace (Espeholt et al. 2018, with lambda) as sums. With rho = 1 that is GAE.
+
+    A decision's advantage is what came of it by V-trace targets, less its value, without its own rho.
+    """
     out, known = np.zeros(seat.shape), np.zeros(seat.shape, bool)
     for n in range(seat.shape[1]):
         for s in range(reward.shape[2]):
@@ -60,7 +66,7 @@ def by_the_book(value, rho, seat, reward, ended, bootstrap, gamma, lam):
                 weights = [min(1.0, decision[2]) for decision in decisions]
                 for i in range(len(deltas)):
                     out[decisions[i][0], n] = sum(
-                        (gamma * lam) ** (k - i) * np.prod(weights[i : k + 1]) * deltas[k]
+                        (gamma * lam) ** (k - i) * np.prod(weights[i + 1 : k + 1]) * deltas[k]
                         for k in range(i, len(deltas))
                     )
                     known[decisions[i][0], n] = True
@@ -76,7 +82,9 @@ def random_block(seed: int, seats: int, on_policy: bool) -> tuple:
     reward = rng.normal(0, 1, (steps, rows, seats)).astype(np.float32)
     ended = rng.random((steps, rows)) < 0.15
     ended[:, 0] = False  # a game longer than the block
-    bootstrap = np.where(ended & (rng.random((steps, rows)) < 0.5), rng.normal(0, 5, (steps, rows)), 0)
+    cut = (ended & (rng.random((steps, rows)) < 0.6))[:, :, None]
+    bootstrap = np.where(cut, rng.normal(0, 5, (steps, rows, seats)), 0)
+    bootstrap[cut[:, :, 0] & (rng.random((steps, rows)) < 0.3)] = np.nan
     return value, rho, seat, reward, ended, bootstrap.astype(np.float32)
 
 
@@ -100,7 +108,7 @@ def one_row(seat, reward, ended, value, bootstrap=None) -> tuple:
         np.array(value, np.float32).reshape(steps, 1), np.ones((steps, 1), np.float32),
         np.array(seat, np.int8).reshape(steps, 1), np.array(reward, np.float32).reshape(steps, 1, -1),
         np.array(ended, bool).reshape(steps, 1),
-        np.array(bootstrap or [0] * steps, np.float32).reshape(steps, 1),
+        np.array(np.zeros_like(reward) if bootstrap is None else bootstrap, np.float32).reshape(steps, 1, -1),
     )  # fmt: skip
 
 
@@ -139,7 +147,10 @@ def test_the_correction_for_an_older_policy_never_exceeds_one():
     np.testing.assert_array_equal(
         computed(value, rho * 5, *rest, 0.9, 0.9)[0], computed(value, rho, *rest, 0.9, 0.9)[0]
     )
-    assert (computed(value, rho * 0, *rest, 0.9, 0.9)[0] == 0).all()
+    # What a policy would never have done says nothing about what came before: only the next value is left.
+    np.testing.assert_array_equal(
+        computed(value, rho * 0, *rest, 0.9, 0.9)[0], computed(value, rho, *rest, 0.9, 0.0)[0]
+    )
 
 
 # ---- the learner
@@ -375,3 +386,100 @@ def test_compiled_slopes_are_those_of_autograd(teacher):
     assert told[4] > 0  # some were clipped
     for quick, slow in zip(quick_grads, grads, strict=True):
         torch.testing.assert_close(quick, slow, rtol=1e-3, atol=1e-5)
+
+
+# ---- other policies' blocks
+
+
+def test_an_older_policys_values_are_corrected_and_its_advantages_are_not():
+    """The surrogate's ratio corrects the advantage; once is enough."""
+    learner = make_learner(epochs=1, learning_rate=0.0)
+    block = bandit(learner)
+    obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))
+    with torch.no_grad():
+        value = learner.net(obs, legal)[1]
+    block["logp"][...] += np.log(4)  # as if it had been played four times as often: rho is 1/4
+    reward = torch.from_numpy(block["reward"]).flatten()
+    learner.learn([block], behind=True)
+    torch.testing.assert_close(learner._data["target"], value + (reward - value) / 4)
+    advantage = reward - value
+    torch.testing.assert_close(
+        learner._data["adv"], (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    )
+
+
+# ---- the optimiser, on whatever device
+
+
+def optimiser_of(settings: dict, steps: int = 3, device: str = "cpu") -> torch.optim.Adam:
+    parameter = torch.nn.Parameter(torch.ones(4, device=device))
+    optimiser = torch.optim.Adam([parameter], **settings)
+    for _ in range(steps):
+        parameter.grad = torch.ones_like(parameter)
+        optimiser.step()
+    return optimiser
+
+
+def as_on_gpu(rate: float) -> dict:
+    return {"lr": torch.tensor(rate), "fused": True, "capturable": True}
+
+
+ON_CPU = device_settings(1e-3, torch.device("cpu"))
+
+
+def test_a_checkpoint_of_a_cpu_is_loaded_with_the_settings_of_a_gpu():
+    optimiser = optimiser_of(as_on_gpu(1e-2), steps=0)
+    load_optimiser(optimiser, copied(optimiser_of(ON_CPU).state_dict()))
+    (group,) = optimiser.param_groups
+    assert group["capturable"] and group["fused"] and isinstance(group["lr"], torch.Tensor)
+    set_rate(optimiser, 5e-3)
+    assert rate_of(optimiser) == pytest.approx(5e-3) and isinstance(group["lr"], torch.Tensor)
+    assert optimiser.state[group["params"][0]]["step"] == 3
+
+
+def test_a_checkpoint_of_a_gpu_is_loaded_with_the_settings_of_a_cpu():
+    gpu = optimiser_of(ON_CPU)
+    gpu.param_groups[0].update(as_on_gpu(0.5))
+    here, same_device = optimiser_of(ON_CPU, steps=0), optimiser_of(ON_CPU)
+    with torch.no_grad():
+        here.param_groups[0]["params"][0].copy_(same_device.param_groups[0]["params"][0])
+    load_optimiser(here, copied(gpu.state_dict()))
+    for optimiser in (here, same_device):
+        set_rate(optimiser, 0.1)
+        optimiser.param_groups[0]["params"][0].grad = torch.ones(4)
+        optimiser.step()
+    assert rate_of(here) == 0.1 and not here.param_groups[0]["capturable"]
+    assert torch.equal(here.param_groups[0]["params"][0], same_device.param_groups[0]["params"][0])
+
+
+def test_what_the_optimiser_remembers_goes_to_the_device_of_its_parameters():
+    optimiser = optimiser_of({"capturable": True}, steps=0, device="meta")
+    optimiser.param_groups[0]["lr"] = torch.tensor(1e-3, device="meta")
+    load_optimiser(optimiser, copied(optimiser_of(ON_CPU).state_dict()))
+    (group,) = optimiser.param_groups
+    state = optimiser.state[group["params"][0]]
+    assert group["lr"].device.type == "meta"
+    assert {tensor.device.type for tensor in state.values()} == {"meta"}
+
+
+def test_an_optimiser_of_another_network_is_refused():
+    two = torch.optim.Adam([torch.nn.Parameter(torch.ones(4)) for _ in range(2)])
+    with pytest.raises(ValueError, match="other parameters"):
+        load_optimiser(optimiser_of(ON_CPU), copied(two.state_dict()))
+
+
+def test_the_learning_rate_that_is_used_is_told():
+    learner = make_learner(learning_rate=4e-3, learning_rate_end=0.5)
+    for progress, scale, rate in ((0.0, 1.0, 4e-3), (0.5, 1.0, 3e-3), (1.0, 0.5, 1e-3)):
+        learner.progress, learner.rate_scale = progress, scale
+        assert learner.learn([bandit(learner)], behind=False)["learner/learning_rate"] == pytest.approx(rate)
+
+
+def test_only_a_gpu_computes_with_less_than_float32():
+    try:
+        set_precision(torch.device("cuda"))
+        assert torch.get_float32_matmul_precision() == "high"
+        make_learner()
+        assert torch.get_float32_matmul_precision() == "highest"
+    finally:
+        set_precision(torch.device("cpu"))

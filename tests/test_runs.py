@@ -21,6 +21,7 @@ from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint
 from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, read_lines, read_weights
+from ludus.train.pool import ProcessPool
 from trainings import ludus, reproducible, wait_until, workers_of
 
 
@@ -363,9 +364,17 @@ def test_a_loss_that_is_not_a_number_rolls_back_once_and_learning_goes_on(traine
             return {**metrics, "losses/policy": float("nan")}
         return metrics
 
+    publish, versions = ProcessPool.publish, []
+
+    def noted(self, vector, version, *rest):
+        versions.append(version)
+        publish(self, vector, version, *rest)
+
     monkeypatch.setattr(Learner, "learn", poisoned)
+    monkeypatch.setattr(ProcessPool, "publish", noted)
     schedule = {"every_s": 0.0, "every_decisions": 1_000}
     folder, readings = trained("tictactoe", workers="2", decisions=12_000, checkpoints=schedule, sync=True)
+    assert versions == sorted(set(versions))  # or blocks of the discarded weights would pass for newer ones
     (rolled,) = events(folder, "rolled back")
     assert 0 < rolled["decisions"] < 6 * 1_024
     assert readings[-1]["decisions"] >= 12_000

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from ludus.algos import ppo
+from ludus.algos.ppo.learner import Learner
 from ludus.config import Config, overlay, resolve
 from ludus.core.block import Block
 from ludus.core.errors import Failure, Usage
@@ -98,7 +99,7 @@ def test_the_first_past_self_is_the_one_the_training_begins_as():
     pool = make_pool(config, net, lay_out(config, spec), vector)
     (delivery,) = pool.receive()
     assert set(delivery.report.results) == {"past@0"}
-    np.testing.assert_array_equal(pool.past.weights(0), vector)
+    np.testing.assert_array_equal(pool.past.read(0)[0], vector)
     pool.close()
 
 
@@ -153,6 +154,21 @@ def first_block(plan: Plan, index: int) -> Block:
 def test_exploration_is_spread_over_workers():
     plan = Plan("tictactoe", {}, NetConfig(hidden=(8,)), 4, 4, "self", seed=1, workers=3, explore=0.2)
     assert [Worker(plan, index, None).temperature for index in range(3)] == pytest.approx([0.8, 1.0, 1.2])
+
+
+@pytest.mark.parametrize("explore", [0.0, 0.3])
+def test_blocks_played_at_another_temperature_are_off_policy(trained, monkeypatch, explore):
+    learn, told = Learner.learn, []
+
+    def noted(self, blocks, behind):
+        told.append(behind)
+        return learn(self, blocks, behind)
+
+    monkeypatch.setattr(Learner, "learn", noted)
+    _, readings = trained("tictactoe", workers="2", decisions=4_000, sync=True, explore=explore)
+    assert set(told) == {explore > 0}
+    ratio = readings[-1]["policy/lag_ratio"]
+    assert ratio > 1e-3 if explore else ratio == 0
 
 
 # ---- things that go wrong

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from ludus.core import seeds
-from ludus.core.dice import next64
+from ludus.core.dice import next64, uniforms
 from ludus.core.errors import Usage
-from ludus.core.jit import njit
 from ludus.core.rules import Bot, Rules, States, Streams
 from ludus.core.spec import Spec
 from ludus.core.table import Table, Turn
@@ -23,13 +22,6 @@ SIMULATIONS = 256
 """Positions that an agent which searches looks at, unless told."""
 
 
-@njit
-def uniforms(rng, out):
-    """One number in [0, 1) from each row's stream."""
-    for i in range(len(out)):
-        out[i] = np.float32(next64(rng[i]) >> np.uint64(40)) / np.float32(1 << 24)
-
-
 def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot:
     """The agent of a run. think: how far it looks ahead. at: which of its selves"""
     config = peek_config(folder)
@@ -39,7 +31,11 @@ def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot
             raise Usage(
                 f"{folder} was trained by ppo, and looks into a number of futures: say +64, not +{think}"
             )
-        return Agent(rules, folder, rollouts, at)
+        if not config.net.memory:
+            return Agent(rules, folder, rollouts, at)
+        if think:
+            raise Usage(f"{folder} has a network with memory, which can't look ahead: leave out +{think}")
+        return RememberingAgent(rules, folder, at)
     import torch
 
     from ludus.algos.alphazero import utility
@@ -74,6 +70,16 @@ def _first_position(rules: Rules) -> tuple[States, Streams]:
     return states, rng
 
 
+def look(rules: Rules, states: States) -> tuple[np.ndarray, np.ndarray]:
+    """Observations and masks of the seats to move."""
+    spec = rules.spec
+    obs = np.zeros((len(states), *spec.obs_shape), spec.obs_dtype)
+    legal = np.zeros((len(states), spec.actions), bool)
+    rules.observe(states, obs)
+    rules.legal(states, legal)
+    return obs, legal
+
+
 class Agent:
     """The policy of a run. With `rollouts`, it tries its best ideas on that many redealt futures each."""
 
@@ -82,21 +88,13 @@ class Agent:
         self.policy = _policy(rules.spec, folder, at)
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
-        obs, legal = self._look(states)
+        obs, legal = look(self.rules, states)
         logits = np.where(legal, self.policy.logits(obs), -np.inf)
         if not self.rollouts:
             return logits.argmax(1).astype(np.int32)
         return np.array(
             [self._best(states[i : i + 1], logits[i], rng[i : i + 1]) for i in range(len(states))], np.int32
         )
-
-    def _look(self, states: States) -> tuple[np.ndarray, np.ndarray]:
-        spec = self.rules.spec
-        obs = np.zeros((len(states), *spec.obs_shape), spec.obs_dtype)
-        legal = np.zeros((len(states), spec.actions), bool)
-        self.rules.observe(states, obs)
-        self.rules.legal(states, legal)
-        return obs, legal
 
     def _best(self, state: States, logits: np.ndarray, rng: Streams) -> int:
         """The idea with the best mean outcome; all ideas meet the same futures."""
@@ -130,13 +128,13 @@ class Agent:
         outcome += score[:, seat]
         open_rows = np.flatnonzero(~self.rules.over(states))
         if len(open_rows):
-            outcome[open_rows] += self.policy.value(self._look(states[open_rows])[0])
+            outcome[open_rows] += self.policy.value(look(self.rules, states[open_rows])[0])
         return outcome
 
     def _sample(self, states: States, rng: Streams) -> np.ndarray:
         from ludus.nets.plain import sample
 
-        obs, legal = self._look(states)
+        obs, legal = look(self.rules, states)
         luck, actions, logp = (
             np.empty(len(obs), np.float32),
             np.empty(len(obs), np.int32),
@@ -145,6 +143,28 @@ class Agent:
         uniforms(rng, luck)
         sample(self.policy.logits(obs), legal, luck, np.float32(1), actions, logp)
         return actions
+
+
+class RememberingAgent:
+    """The policy of a run whose network has a memory, at native games: `Remembers` says how to play it."""
+
+    def __init__(self, rules: Rules, folder: Path, at: str = "") -> None:
+        self.rules, self.net = rules, read_config(folder).net
+        self.policy = make_policy(rules.spec, self.net)
+        self.policy.load_named(read_weights(folder, at))
+        self.folder = folder
+
+    def start(self, games: int) -> None:
+        self.memory = Memory(self.net, games, self.rules.spec.seats)
+
+    def choose_in(self, games: np.ndarray, states: States, rng: Streams) -> np.ndarray:
+        (obs, legal), seat = look(self.rules, states), self.rules.seat(states)
+        logits, _, after = self.policy.look(obs, self.memory.at(games, seat))
+        self.memory.put(games, seat, after)
+        return np.where(legal, logits, -np.inf).argmax(1).astype(np.int32)
+
+    def choose(self, states: States, rng: Streams) -> np.ndarray:
+        raise Usage(f"{self.folder} has a network with memory, so it plays whole games, not single positions")
 
 
 class TableAgent:

@@ -17,7 +17,7 @@ import numpy as np
 from ludus import games, statistics, switches
 from ludus.core import seeds
 from ludus.core.errors import Usage
-from ludus.core.rules import Bot, RandomBot, Rules
+from ludus.core.rules import Bot, RandomBot, Rules, begin
 from ludus.search.bot import SearchBot
 
 ROWS = 64
@@ -196,7 +196,8 @@ def table_duel(folder: Path, opponent: str, count: int, seed: int = 0, at: str =
     rows = max(2, min(count, ROWS))
     table = games.table(config.game, rows, **config.switches)
     agent, seats = TableAgent(table, folder, at), table.spec.seats
-    other = RandomPlayer(seeds.rows(seed, rows, "opponent")) if opponent == "random" else None
+    streams = seeds.rows(seed, rows, "opponent")
+    other = RandomPlayer(table.spec, streams) if opponent == "random" and seats > 1 else None
     ours, every = np.arange(rows) % seats, np.arange(rows)
     quota = np.full(
         rows, -(-count // rows)
@@ -308,13 +309,14 @@ def play_games(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int 
         some, luck = states[open_rows], rng[open_rows]
         rules.play(some, anyone.choose(some, luck), luck)
         states[open_rows], rng[open_rows] = some, luck
+    choosers = [begin(bot, n) for bot in lineup]
     while True:
         over, seat = rules.over(states), rules.seat(states)
         if over.all():
             return states
-        for place, bot in enumerate(lineup):
+        for place, choose in enumerate(choosers):
             rows = np.flatnonzero(~over & (seat == place))
             if len(rows):
                 some, streams, luck = states[rows], rng[rows], choices[rows]
-                rules.play(some, bot.choose(some, luck), streams)
+                rules.play(some, choose(rows, some, luck), streams)
                 states[rows], rng[rows], choices[rows] = some, streams, luck

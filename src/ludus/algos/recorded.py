@@ -25,6 +25,35 @@ def joined(parameters: list[torch.nn.Parameter]) -> torch.nn.Parameter:
     return flat
 
 
+def set_precision(device: torch.device) -> None:
+    """TF32 on a GPU, which made PPO 1.4 to 2.3 times as fast; a CPU keeps all of float32."""
+    torch.set_float32_matmul_precision("high" if device.type == "cuda" else "highest")
+
+
+def device_settings(rate: float, device: torch.device) -> dict[str, Any]:
+    """What Adam must be told on a device. A recorded update reads the rate from where it was at recording,
+    so there it is a tensor on the GPU."""
+    on_gpu = device.type == "cuda"
+    return {"lr": torch.tensor(rate, device=device) if on_gpu else rate, "fused": True, "capturable": on_gpu}
+
+
+def load_optimiser(optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Moments and counts of steps from a checkpoint of any device; all settings stay as they are here.
+
+    torch's own loading would bring the settings of the checkpoint's device, and the rate as a tensor on the
+    CPU, which a fused optimiser takes for a number: a recorded update then keeps it for ever.
+    """
+    groups = optimiser.state_dict()["param_groups"]
+    if [group["params"] for group in groups] != [group["params"] for group in state["param_groups"]]:
+        raise ValueError("the optimiser has other parameters than the checkpoint's")
+    optimiser.load_state_dict({"state": state["state"], "param_groups": groups})
+
+
+def rate_of(optimiser: torch.optim.Optimizer) -> float:
+    """The learning rate that the next step uses."""
+    return float(optimiser.param_groups[0]["lr"])
+
+
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
     for group in optimiser.param_groups:
         if isinstance(group["lr"], Tensor):

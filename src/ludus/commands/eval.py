@@ -39,9 +39,7 @@ def evaluate_run(
     config = read_config(folder)
     if ":" in config.game:
         return _evaluate_at_table(folder, at, against, terms)
-    if config.net.memory:
-        raise Usage("agents with memory are evaluated at Gymnasium and PettingZoo environments only")
-    read_weights(folder, at)
+    read_weights(folder, at)  # fail here, in one place, rather than in every process
     options = match.run_switches(folder, config.game, words)
     agent = f"{folder}{f'@{at}' if at else ''}{f'+{think}' if think else ''}"
     rules = games.rules(config.game, **options)

@@ -24,6 +24,13 @@ def below(stream, n):
 
 
 @njit
+def uniforms(rng, out):
+    """One number in [0, 1) from each row's stream. out: float32 [N]"""
+    for i in range(len(out)):
+        out[i] = np.float32(next64(rng[i]) >> np.uint64(40)) / np.float32(1 << 24)
+
+
+@njit
 def legal_choice(legal, rng, out):
     """A uniformly random legal action for each row. legal: bool [N, A]; out: int32 [N]"""
     n, actions = legal.shape

@@ -6,7 +6,8 @@ they are given. Chance comes only from `rng`, one stream per row (`seeds.rows`),
 never depends on its neighbours.
 """
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -80,6 +81,31 @@ class Bot(Protocol):
     def choose(self, states: States, rng: Streams) -> np.ndarray:
         """int32 [N]"""
         ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A bot that remembers its games, so it is told which of them it chooses in."""
+
+    def start(self, games: int) -> None:
+        """So many new games begin; whatever was before is forgotten."""
+        ...
+
+    def choose_in(self, games: np.ndarray, states: States, rng: Streams) -> np.ndarray:
+        """As `choose`. games: int64 [N], which of them the states are of"""
+        ...
+
+
+Chooser = Callable[[np.ndarray, States, Streams], np.ndarray]
+"""Actions for some of the games that were started, int32 [N]."""
+
+
+def begin(bot: Bot, games: int) -> Chooser:
+    """A bot at the start of so many new games, whether it remembers or not."""
+    if isinstance(bot, Remembers):
+        bot.start(games)
+        return bot.choose_in
+    return lambda rows, states, rng: bot.choose(states, rng)
 
 
 class RandomBot:

@@ -29,6 +29,15 @@ class Spec:
     what has no square comes after. None for actions that aren't made on squares."""
     owned: bool = False
     """Whether a finished game tells who owns each square (`owners`)."""
+    normalise: bool | None = None
+    """Whether networks normalise observations by their running mean and spread. Default: all numbers but
+    bytes and bools, which are mostly planes of 0 and 1."""
+
+    @property
+    def normalised(self) -> bool:
+        if self.normalise is not None:
+            return self.normalise
+        return self.obs_dtype.kind in "fiu" and self.obs_dtype != np.uint8
 
     @property
     def squares(self) -> int:

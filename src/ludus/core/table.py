@@ -20,6 +20,18 @@ class Finished(NamedTuple):
     states: np.ndarray | None = None  # spec.state [F]: how native games ended
 
 
+class LastSeen(NamedTuple):
+    """What K seats saw when their games were cut off.
+
+    A seat of such a game that isn't listed was out of it already. Of a game that is cut off without any
+    entry, nothing is known.
+    """
+
+    rows: np.ndarray  # int64 [K]
+    seats: np.ndarray  # int64 [K]
+    obs: np.ndarray  # [K, *obs_shape]
+
+
 class Turn(NamedTuple):
     """Every row's next decision. The arrays are the table's own and change at its next step."""
 
@@ -30,7 +42,7 @@ class Turn(NamedTuple):
     ended: np.ndarray  # bool [N]: the last step ended a game; `obs` is already of the next one
     truncated: np.ndarray  # bool [N]: cut off, not over
     finished: Finished | None = None
-    last_obs: np.ndarray | None = None  # like obs; the rows cut off hold their last observation
+    last_obs: LastSeen | None = None  # of the rows cut off
 
 
 class Table(Protocol):

@@ -14,11 +14,14 @@ import numpy as np
 from ludus import games, match
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
-from ludus.core.rules import Bot, RandomBot, States
+from ludus.core.rules import Bot, RandomBot, States, begin
 from ludus.gtp import pentobi
 from ludus.gtp.client import Client, EnginePlayer, Move
 from ludus.gtp.engine import skip_stuck
 from ludus.match import Terms, opening_of
+
+ONE = np.zeros(1, np.int64)
+"""Games are played one after the other."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def engine_duel(
     with Client(command_line(opponent, rules, terms)) as client:
         table = EngineTable(rules, match.player(challenger, game, rules), EnginePlayer(rules, client))
         openings = [random_opening(rules, opening, seeds.derive(seed, "deal", n)) for n in range(deals)]
-        table.bot.choose(openings[0][0].copy(), seeds.rows(seed, 1))  # the first time may compile
+        begin(table.bot, 1)(ONE, openings[0][0].copy(), seeds.rows(seed, 1))  # the first time may compile
         found = []
         for n, begun in enumerate(openings):
             found.append(
@@ -98,11 +101,12 @@ class EngineTable:
     ) -> tuple[float, float, np.ndarray]:
         """Points, share of the win and statistics of the bot in `seat`; the engine has all other seats."""
         states, history, luck = opening.copy(), list(moves), seeds.rows(seed, 1, "choice")
+        choose = begin(self.bot, 1)
         while not self.rules.over(states)[0]:
             is_ours = int(states[0]["turn"]) == seat
             start = time.perf_counter()
             if is_ours:
-                action: int | None = int(self.bot.choose(states.copy(), luck)[0])
+                action: int | None = int(choose(ONE, states.copy(), luck)[0])
             else:
                 action = self.engine.choose(states[0], history)
             self.seconds[not is_ours].append(time.perf_counter() - start)

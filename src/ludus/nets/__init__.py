@@ -5,8 +5,12 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from ludus.core.errors import Usage
 from ludus.core.ranges import Range
 from ludus.core.spec import Spec
+
+SMALLEST_IMAGE = 20
+"""What the filters need in height and width."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,17 @@ class NetConfig:
         if self.trunk == "auto":
             return len(spec.obs_shape) == 3 and min(image_shape(spec.obs_shape)[1:]) >= 24
         return self.trunk == "conv"
+
+    def refuse(self, spec: Spec) -> None:
+        """A network that can't read this game's observations."""
+        if self.trunk != "conv":
+            return
+        shape = spec.obs_shape
+        if len(shape) != 3 or min(image_shape(shape)[1:]) < SMALLEST_IMAGE:
+            size = f"images of {SMALLEST_IMAGE}x{SMALLEST_IMAGE} and more"
+            raise Usage(
+                f"net.trunk conv reads {size}, but {spec.game} shows {shape}: take --net.trunk auto or mlp"
+            )
 
     def is_plain(self, spec: Spec) -> bool:
         """Whether a worker can compute choices with a few matrix products, without torch."""

@@ -27,7 +27,7 @@ class Net(nn.Module):
         super().__init__()
         self.spec, self.config = spec, config
         self.images = config.reads_images(spec)
-        self.as_float = spec.obs_dtype.kind == "f"
+        self.normalises = spec.normalised and not self.images
         self.policy_body, width = self._body()
         if config.memory and not config.shared:
             raise Usage("a network with memory shares its layers: leave net.shared on")
@@ -63,7 +63,7 @@ class Net(nn.Module):
             obs = obs if obs.shape[1:] == image_shape(self.spec.obs_shape) else obs.permute(0, 3, 1, 2)
             return obs.float() / 255 if self.spec.obs_dtype == np.uint8 else obs.float()
         flat = obs.flatten(1).float()
-        return ((flat - self.obs_mean) / self.obs_std).clamp(-10, 10) if self.as_float else flat
+        return ((flat - self.obs_mean) / self.obs_std).clamp(-10, 10) if self.normalises else flat
 
     def forward(self, obs: Tensor, legal: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Logits [B, A] with illegal ones out of reach, and value [B] in points. memory: [B, 2 * width]"""

@@ -62,7 +62,7 @@ class PlainPolicy:
 
     def _forward(self, obs: np.ndarray, layers: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         x = obs.reshape(len(obs), -1).astype(np.float32)
-        if self.spec.obs_dtype.kind == "f":
+        if self.spec.normalised:
             x = np.clip((x - self._mean) / self._std, -10, 10)
         for place, (weight, bias) in enumerate(layers):
             x = x @ weight

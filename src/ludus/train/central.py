@@ -59,10 +59,16 @@ class DevicePolicy:
             self._stream = torch.cuda.Stream()
 
     def start(self, block: DeviceBlock) -> None:
+        """The next decisions go to the start of this block."""
         self.block = block
-        self.at.zero_()
-        if self.on_gpu and id(block) not in self._graphs:
+        if not self.on_gpu:
+            self.at.zero_()
+            return
+        if id(block) not in self._graphs:
             self._graphs[id(block)] = self._capture()
+        # The learner's updates are on the default stream: we play with what they have left there.
+        self._stream.wait_stream(torch.cuda.default_stream(self.device))
+        with torch.cuda.stream(self._stream):
             self.at.zero_()
 
     def act(
@@ -104,7 +110,7 @@ class DevicePolicy:
         return action, log_prob(self.net, logits, action)[0]
 
     def _capture(self) -> "torch.cuda.CUDAGraph":
-        self._stream.wait_stream(torch.cuda.current_stream())
+        self._stream.wait_stream(torch.cuda.default_stream(self.device))
         with torch.cuda.stream(self._stream):
             for _ in range(3):
                 self.at.zero_()
@@ -112,7 +118,6 @@ class DevicePolicy:
         self._stream.synchronize()
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self._luck)
-        self.at.zero_()
         with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
             self._compute()
         return graph

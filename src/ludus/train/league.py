@@ -7,9 +7,10 @@ import numpy as np
 
 from ludus import games
 from ludus.core import seeds
-from ludus.core.dice import legal_choice
+from ludus.core.dice import legal_choice, uniforms
 from ludus.core.errors import Usage
-from ludus.core.table import Finished, RulesTable, Table, Turn
+from ludus.core.spec import Spec
+from ludus.core.table import Finished, LastSeen, RulesTable, Table, Turn
 from ludus.nets import Memory
 
 if TYPE_CHECKING:
@@ -78,23 +79,42 @@ class BotPlayer(_Streams):
 
 
 class RandomPlayer(_Streams):
-    """Any legal action, at any table."""
+    """Any legal action, or any vector within its bounds, at any table."""
 
-    def __init__(self, rng: np.ndarray) -> None:
-        self.rng = rng
+    def __init__(self, spec: Spec, rng: np.ndarray) -> None:
+        refuse_random(spec)
+        self.spec, self.rng = spec, rng
 
     def choose(self, rows: np.ndarray, turn: Turn) -> np.ndarray:
-        streams, actions = self.rng[rows], np.zeros(len(rows), np.int32)
-        legal_choice(turn.legal[rows], streams, actions)
+        streams, actions = self.rng[rows], blank_actions(self.spec, len(rows))
+        if self.spec.box is None:
+            legal_choice(turn.legal[rows], streams, actions)
+        else:
+            low, high = self.spec.box
+            shares = np.empty((low.size, len(rows)), np.float32)
+            for share in shares:
+                uniforms(streams, share)
+            actions[...] = low + shares.T.reshape(actions.shape) * (high - low)
         self.rng[rows] = streams
         return actions
+
+
+def blank_actions(spec: Spec, n: int) -> np.ndarray:
+    """Room for n actions: int32 [n], or float32 [n, *shape] of vectors."""
+    return np.zeros((n, *spec.box[0].shape), np.float32) if spec.box else np.zeros(n, np.int32)
+
+
+def refuse_random(spec: Spec) -> None:
+    """Vectors without bounds can't be drawn with equal chances."""
+    if spec.box is not None and not (np.isfinite(spec.box[0]).all() and np.isfinite(spec.box[1]).all()):
+        raise Usage(f"{spec.game} has actions without bounds, so nobody can play at random: leave out random")
 
 
 def bot_player(name: str, plan: "Plan", table: Table, index: int) -> Player:
     """A scripted bot at a worker's table, with its own streams."""
     streams = seeds.rows(plan.seed, table.rows, "worker", index, "bot", name)
     if name == "random":
-        return RandomPlayer(streams)
+        return RandomPlayer(table.spec, streams)
     if not isinstance(table, RulesTable):
         raise Usage(f"{plan.game} has no bot {name!r}: only native games have bots other than random")
     return BotPlayer(games.bot(name, plan.game, table.rules), table, streams)
@@ -104,7 +124,7 @@ class PastPlayer:
     """Earlier selves: every row has one of them for the length of a game."""
 
     def __init__(self, plan: "Plan", table: Table, past, rng: np.random.Generator) -> None:
-        self.past, self.rng = past, rng
+        self.past, self.rng, self.spec = past, rng, table.spec
         self.policies = [self.make_policy(plan, table) for _ in range(past.slots)]
         self.versions = [-1] * past.slots
         self.slot = np.zeros(table.rows, np.int64)
@@ -122,7 +142,7 @@ class PastPlayer:
             self.memory.forget(rows)
 
     def choose(self, rows: np.ndarray, turn: Turn) -> np.ndarray:
-        actions = np.zeros(len(rows), np.int32)
+        actions = blank_actions(self.spec, len(rows))
         for slot in np.unique(self.slot[rows]):
             self._refresh(slot)
             here = self.slot[rows] == slot
@@ -154,10 +174,13 @@ class PastPlayer:
         return [(f"{PAST}@{self.past.version(slot)}", there & (slots == slot)) for slot in np.unique(slots)]
 
     def _refresh(self, slot: int) -> None:
-        version = self.past.version(slot)
-        if version != self.versions[slot]:
-            self.policies[slot].load(self.past.weights(slot))
-            self.versions[slot] = version
+        if self.past.version(slot) != self.versions[slot]:
+            vector, self.versions[slot] = self.past.read(slot)
+            self.policies[slot].load(vector)
+
+
+def joined(seen: list[LastSeen]) -> LastSeen | None:
+    return LastSeen(*map(np.concatenate, zip(*seen, strict=True))) if seen else None
 
 
 class Seating:
@@ -207,13 +230,14 @@ class Seating:
 
     def _until_ours(self, turn: Turn, report: "Report | None") -> Turn:
         reward, ended, cut = turn.reward.copy(), turn.ended.copy(), turn.truncated.copy()
+        seen = [turn.last_obs] if turn.last_obs else []
         every = np.arange(self.table.rows)
         while True:
             player = self.lineup[every, turn.seat]
             waiting = np.flatnonzero(player != LEARNER)
             if not len(waiting):
-                return turn._replace(reward=reward, ended=ended, truncated=cut)
-            actions = np.zeros(len(waiting), np.int32)
+                return turn._replace(reward=reward, ended=ended, truncated=cut, last_obs=joined(seen))
+            actions = blank_actions(self.spec, len(waiting))
             for number in np.unique(player[waiting]):
                 here = player[waiting] == number
                 actions[here] = self.players[number].choose(waiting[here], turn)
@@ -221,8 +245,11 @@ class Seating:
             turn = self.table.step(actions, waiting)
             # A game that ended since our last decision paid us already; the next one's pay comes later.
             reward += np.where(before[:, None], 0, turn.reward)
-            ended |= turn.ended
-            cut |= turn.truncated
+            ended |= turn.ended & ~before
+            cut |= turn.truncated & ~before
+            if turn.last_obs:
+                first = ~before[turn.last_obs.rows]
+                seen.append(LastSeen(*(part[first] for part in turn.last_obs)))
             self._note(turn, report)
 
     def _note(self, turn: Turn, report: "Report | None") -> None:
@@ -241,18 +268,19 @@ class Seating:
         self._seat(done.rows, report)
 
     def _note_results(self, done, ours: np.ndarray, report: "Report") -> None:
-        best = done.score.max(1, keepdims=True)
-        winners = done.score == best
-        won = (winners & ours).any(1) / np.where((winners & ~ours).any(1), 2, 1)  # a draw with them is a half
+        """Every seat of ours against every one of theirs, so that equals always take a half."""
+        ahead = np.sign(done.score[:, :, None] - done.score[:, None, :])  # [F, ours, theirs]: 1, 0 or -1
         for number, name in enumerate(self.names[1:], 1):
-            there = (self.lineup[done.rows] == number).any(1)
-            player = self.players[number]
+            theirs = self.lineup[done.rows] == number
+            pairs = ours[:, :, None] & theirs[:, None, :]
+            won = np.where(pairs, (1 + ahead) / 2, 0).sum((1, 2))
+            player, there = self.players[number], theirs.any(1)
             for who, rows in (
                 player.told_apart(done.rows, there) if isinstance(player, PastPlayer) else [(name, there)]
             ):
                 if rows.any():
                     count, wins = report.results.get(who, (0, 0.0))
-                    report.results[who] = (count + int(rows.sum()), wins + float(won[rows].sum()))
+                    report.results[who] = (count + int(pairs[rows].sum()), wins + float(won[rows].sum()))
 
     def _seat(self, rows: np.ndarray, report: "Report | None") -> None:
         seats = self.spec.seats

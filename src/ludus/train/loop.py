@@ -27,7 +27,7 @@ from ludus.train import preload
 from ludus.train.central import CentralPool
 from ludus.train.layout import Layout, Sizer, lay_out
 from ludus.train.layout import check as check_layout
-from ludus.train.league import League, parse_mix
+from ludus.train.league import League, parse_mix, refuse_random
 from ludus.train.measure import measured_layout
 from ludus.train.meter import Meter
 from ludus.train.pool import LocalPool, Pool, ProcessPool, make_context
@@ -150,14 +150,15 @@ class Training:
 
     def _update(self, stop: Stop) -> bool:
         """Blocks in, better weights out; False if it is time to go."""
-        meter, learner = self.meter, self.learner
+        config, meter, learner = self.config, self.meter, self.learner
         with meter.phase("waiting for workers"):
             deliveries = self.pool.receive(stop.overdue)
         if not deliveries:
             return False
         with meter.phase("learning"):
             learner.progress = meter.progress(self.config.decisions, self.config.seconds)
-            behind = any(delivery.version < self.version for delivery in deliveries)
+            # With another temperature than 1, not even the newest weights play the learner's policy.
+            behind = config.explore > 0 or any(delivery.version < self.version for delivery in deliveries)
             losses = learner.learn([delivery.block for delivery in deliveries], behind)
         if not all(math.isfinite(value) for value in losses.values()):
             self._roll_back()
@@ -313,7 +314,9 @@ class Training:
                 f"lower --{self.config.algo}.learning-rate or --{self.config.algo}.max-grad-norm"
             )
         self.run.event("rolled back", reason="the loss is not a number", decisions=kept.decisions)
+        newest = self.version
         self._load_learner(kept)
+        self.version = newest  # versions only rise: blocks of the discarded weights are still on their way
         self.league.load_state_dict(kept.state["league"])
         self.run.forget_after(kept.decisions)
         self.learner.rate_scale *= 0.5
@@ -367,6 +370,8 @@ def spec_of(config: Config) -> Spec:
     else:
         rules = games.rules(config.game, **config.switches)
         spec = dataclasses.replace(rules.spec, game=config.game)
+    if "random" in parse_mix(config.opponents, config.game) and spec.seats > 1:
+        refuse_random(spec)
     algos.find(config.algo).refuse(config, spec)
     if rules is not None:
         games.warm_up(config.game, rules, _bots(config))

@@ -103,7 +103,7 @@ class Meter:
         stats = {name[5:]: value for name, value in self._last.items()}
         own = self._of_game("measure")
         if own is not None:
-            return own(stats) if stats else None
+            return own(stats | {"opponents": self.spec.seats - 1}) if stats else None
         return stats.get("score") if self.spec.seats == 1 else rated.get("rating/self")
 
     @property

@@ -18,7 +18,7 @@ from ludus.core import seeds
 from ludus.core.block import Block, Column, block_bytes
 from ludus.core.errors import Failure
 from ludus.core.spec import Spec
-from ludus.core.table import Finished, Turn
+from ludus.core.table import Finished, LastSeen, Turn
 from ludus.train.weights import Shared
 
 SPINS = 100
@@ -86,7 +86,7 @@ class Desk:
         self.signs, self.asked = (
             self.numbers[:4],
             self.numbers[4:],
-        )  # asked: rows, seed, finished, has last_obs
+        )  # asked: rows, seed, finished, entries of last_obs
         self.block = Block(columns(spec), 1, rows, memoryview(shared.memory).cast("B")[64:])
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -95,9 +95,9 @@ class Desk:
     def write(self, turn: Turn) -> None:
         for name in TURN:
             self[name][...] = getattr(turn, name)
-        self.asked[3] = turn.last_obs is not None
-        if turn.last_obs is not None:
-            self["last_obs"][...] = turn.last_obs
+        self.asked[3] = 0 if turn.last_obs is None else len(turn.last_obs.rows)
+        for part, given in zip(self._last_obs(), turn.last_obs or (), strict=False):
+            part[...] = given
         done = turn.finished
         self.asked[2] = 0 if done is None else len(done.rows)
         if done is not None:
@@ -107,8 +107,13 @@ class Desk:
     def read(self) -> Turn:
         count, turn = self.asked[2], {name: self[name] for name in TURN}
         done = Finished(self["done"][:count], self["score"][:count], self["stats"][:count]) if count else None
-        last = self["last_obs"] if self.asked[3] else None
+        last = LastSeen(*(part.copy() for part in self._last_obs())) if self.asked[3] else None
         return Turn(**turn, finished=done, last_obs=last)  # type: ignore[arg-type]
+
+    def _last_obs(self) -> list[np.ndarray]:
+        """The places of its parts, as many as there are entries."""
+        parts = (self[name] for name in ("last_row", "last_seat", "last_obs"))
+        return [part.reshape(-1, *part.shape[2:])[: self.asked[3]] for part in parts]
 
 
 def columns(spec: Spec) -> list[Column]:
@@ -116,7 +121,9 @@ def columns(spec: Spec) -> list[Column]:
     box = spec.box[0].shape if spec.box else ()
     return [
         Column("obs", spec.obs_shape, spec.obs_dtype),
-        Column("last_obs", spec.obs_shape, spec.obs_dtype),
+        Column("last_obs", (spec.seats, *spec.obs_shape), spec.obs_dtype),
+        Column("last_row", (spec.seats,), number),
+        Column("last_seat", (spec.seats,), number),
         Column("legal", (spec.actions,), flag),
         Column("seat", (), np.dtype(np.int8)),
         Column("reward", (spec.seats,), np.dtype(np.float32)),
@@ -171,13 +178,10 @@ class RemoteTable:
         return self._line.listen(PATIENCE_S)
 
     def _cut_off(self) -> Turn:
-        """A new process has taken over; the games of the old one are cut off where they stood."""
-        last = self._desk["obs"].copy()
+        """A new process has taken over; those of the old one are lost, and nobody knows what came next."""
         self._replace()
         turn = self.reset(seeds.derive(self._seed, "replaced", self.replaced))
-        return turn._replace(
-            reward=np.zeros_like(turn.reward), truncated=np.ones(self.rows, bool), last_obs=last
-        )
+        return turn._replace(reward=np.zeros_like(turn.reward), truncated=np.ones(self.rows, bool))
 
     def _hire(self) -> None:
         self._desk.numbers[:] = 0

@@ -9,6 +9,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -111,7 +112,10 @@ class SearchPool:
             worker.restore(snapshot)
 
     def publish(self, vector: np.ndarray, version: int, taught: bool = True) -> None:
-        update(self._playing, self._learned)
+        with ExitStack() as paused:
+            for worker in self._workers:
+                paused.enter_context(worker.policy.paused())
+            update(self._playing, self._learned)
         self._version = version
 
     def beats(self) -> int:

@@ -1,12 +1,15 @@
 """Weights on their way from learner to workers: written once, to memory that all can read."""
 
 import ctypes
+import time
 from multiprocessing.context import BaseContext
 from typing import Any
 
 import numpy as np
 
 PAST_SLOTS = 8
+WRITING_S = 0.0005
+"""How long a reader leaves a writer alone: about as long as writing takes."""
 
 
 class Shared:
@@ -21,68 +24,92 @@ class Shared:
 
 
 class Weights:
-    """The newest weights, in two places by turns, so that reading one never meets the writing of the next."""
+    """The newest weights, in two places by turns, so that reading one seldom meets the writing of the next.
+
+    A seqlock: writes are counted when they begin and when they end, so that a reader sees whether one came
+    over what it has read.
+    """
 
     def __init__(self, context: BaseContext, size: int) -> None:
         self.size = size
-        self.shared = Shared(context, 16 + 2 * 4 * size)
+        self.shared = Shared(context, 8 * 6 + 2 * 4 * size)
 
-    def _views(self) -> tuple[np.ndarray, np.ndarray]:
-        """[version, whether the teacher is still asked], and the two places."""
-        return self.shared.array(np.int64, (2,)), self.shared.array(np.float32, (2, self.size), 16)
+    def _views(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Writes begun and ended; [version, whether the teacher is still asked] by place; the two places."""
+        counts, told = self.shared.array(np.int64, (2,)), self.shared.array(np.int64, (2, 2), 16)
+        return counts, told, self.shared.array(np.float32, (2, self.size), 48)
 
     def write(self, vector: np.ndarray, version: int, taught: bool) -> None:
-        newest, places = self._views()
-        places[version % 2] = vector
-        newest[:] = version, taught
+        counts, told, places = self._views()
+        number = int(counts[1]) + 1
+        counts[0] = number
+        places[number % 2] = vector
+        told[number % 2] = version, taught
+        counts[1] = number
 
     def read(self) -> tuple[np.ndarray, int, bool]:
-        newest, places = self._views()
+        counts, told, places = self._views()
         while True:
-            version = int(newest[0])
-            vector = places[version % 2].copy()
-            if newest[0] - version < 2:  # else it was overwritten while we read
-                return vector, version, bool(newest[1])
+            number = int(counts[1])
+            vector = places[number % 2].copy()
+            version, taught = told[number % 2].tolist()
+            if counts[0] - number < 2:  # else another one began to be written here while we read
+                return vector, version, bool(taught)
 
 
 class Past:
-    """Weights of past selves and how likely each is drawn; the learner writes, workers read."""
+    """Weights of past selves and how likely each is drawn; the learner writes, workers read.
+
+    Each slot is a seqlock. It has one place only, so a reader that meets a write waits until it is over.
+    """
 
     slots = PAST_SLOTS
 
     def __init__(self, context: BaseContext, size: int) -> None:
         self.size = size
-        self.shared = Shared(context, self.slots * (8 + 8 + 4 * size))
+        self.shared = Shared(context, self.slots * (4 * 8 + 4 * size))
 
-    def _views(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        versions = self.shared.array(np.int64, (self.slots,))
-        odds = self.shared.array(np.float64, (self.slots,), 8 * self.slots)
-        return versions, odds, self.shared.array(np.float32, (self.slots, self.size), 16 * self.slots)
+    def _views(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Writes begun and ended by slot; versions; odds; weights."""
+        counts = self.shared.array(np.int64, (2, self.slots))
+        versions = self.shared.array(np.int64, (self.slots,), 16 * self.slots)
+        odds = self.shared.array(np.float64, (self.slots,), 24 * self.slots)
+        return counts, versions, odds, self.shared.array(np.float32, (self.slots, self.size), 32 * self.slots)
 
     def write(self, slot: int, vector: np.ndarray, version: int) -> None:
-        versions, _, places = self._views()
+        counts, versions, _, places = self._views()
+        counts[0, slot] = counts[1, slot] + 1
         places[slot] = vector
         versions[slot] = version
+        counts[1, slot] = counts[0, slot]
+
+    def read(self, slot: int) -> tuple[np.ndarray, int]:
+        """Weights and their version, as they were written together."""
+        counts, versions, _, places = self._views()
+        while True:
+            ended = int(counts[1, slot])
+            vector, version = places[slot].copy(), int(versions[slot])
+            if counts[0, slot] == ended:
+                return vector, version
+            time.sleep(WRITING_S)
 
     def set_odds(self, odds: np.ndarray) -> None:
-        self._views()[1][:] = odds
+        self._views()[2][:] = odds
 
     def version(self, slot: int) -> int:
-        return int(self._views()[0][slot])
-
-    def weights(self, slot: int) -> np.ndarray:
-        return self._views()[2][slot].copy()
+        return int(self._views()[1][slot])
 
     def snapshot(self) -> dict[str, np.ndarray]:
-        versions, odds, places = self._views()
+        _, versions, odds, places = self._views()
         return {"versions": versions.copy(), "odds": odds.copy(), "weights": places.copy()}
 
     def restore(self, snapshot: dict[str, np.ndarray]) -> None:
-        for view, kept in zip(self._views(), snapshot.values(), strict=True):
-            view[...] = kept
+        for slot in range(self.slots):
+            self.write(slot, snapshot["weights"][slot], int(snapshot["versions"][slot]))
+        self.set_odds(snapshot["odds"])
 
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Slots of past selves for n games, int64 [n]."""
-        odds = self._views()[1]
+        odds = self._views()[2].copy()  # ours alone: they may change between sum and draw
         total = odds.sum()
         return rng.choice(self.slots, n, p=odds / total) if total else np.zeros(n, np.int64)

@@ -49,7 +49,8 @@ class Report:
     seated: dict[str, int] = field(default_factory=dict)
     """Seats of started games by who sat there."""
     results: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Games of the learning policy against each opponent, and how many of them it won (a draw is a half)."""
+    """Pairs of a seat of the learning policy and one of each opponent, and how many of them it won (a draw is
+    a half)."""
     counts: dict[str, float] = field(default_factory=dict)
     """Other things done."""
     shares: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -139,7 +140,7 @@ class Worker:
             self.beat += 1
             block["reward"][t] = self.turn.reward
             block["ended"][t] = self.turn.ended | self.turn.truncated
-            block["bootstrap"][t] = self._cut_off_value(memory)
+            block["bootstrap"][t] = self._bootstrap()
             if self.memory:
                 self.memory.forget(block["ended"][t])
             stepping += clock() - start
@@ -188,8 +189,17 @@ class Worker:
         block["memory"][t], block["fresh"][t] = memory, self.memory.fresh[self.every, self.turn.seat]
         return memory
 
-    def _cut_off_value(self, memory: np.ndarray | None) -> np.ndarray | float:
-        """Value of positions that were cut off; what follows them is not known, but not nothing."""
-        if self.turn.last_obs is None:
+    def _bootstrap(self) -> np.ndarray | float:
+        """What games that were cut off were still worth to each seat, [N, seats].
+
+        0 for a seat that was out of its game or whose game is over, NaN if nobody knows.
+        """
+        cut, last = self.turn.truncated, self.turn.last_obs
+        if not cut.any():
             return 0.0
-        return np.where(self.turn.truncated, self.policy.value(self.turn.last_obs, memory), 0.0)
+        worth = np.where(cut[:, None], np.nan, np.zeros((1, self.spec.seats)))
+        if last is not None:
+            memory = self.memory.at(last.rows, last.seats) if self.memory else None
+            worth[last.rows] = 0
+            worth[last.rows, last.seats] = self.policy.value(last.obs, memory)
+        return worth

@@ -16,7 +16,7 @@ from ludus import games, match, records, switches
 from ludus.analysis import ideas_of
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
-from ludus.core.rules import Bot, Rules, States, Streams, legal_actions
+from ludus.core.rules import Bot, Remembers, Rules, States, Streams, begin, legal_actions
 from ludus.search import Thinker
 from ludus.store.player import parse_player
 from ludus.ui.screen import BoardScreen, Cell, Screen, screen_of
@@ -24,6 +24,8 @@ from ludus.ui.thoughts import heat_map, heat_of, idea_table
 
 COMMANDS = "?  help    hint  what a strong player would do    undo  take back    q  quit"
 HINTS = 3
+ONLY = np.zeros(1, np.int64)
+"""The number of the one game that is played."""
 
 
 class Quit(Exception):
@@ -91,6 +93,7 @@ class Moment:
     luck: Streams
     fresh: list[Cell]
     moves: int  # made so far
+    answers: int  # of the opponent
 
 
 class Session:
@@ -101,6 +104,8 @@ class Session:
     ) -> None:
         self.rules, self.screen, self.seat = rules, screen, seat
         self.opponent, self.adviser, self.heading = opponent, adviser, heading
+        self.choose = begin(opponent, 1)
+        self.answered: list[tuple[States, Streams]] = []  # what the opponent decided on, so far
         self.console = Console(highlight=False)
         self.fresh: list[Cell] = []  # taken since the person last decided
         self.past: list[Moment] = []  # before each of the person's decisions so far
@@ -117,7 +122,7 @@ class Session:
             if mover != self.seat:
                 self._play(self._answer(mover))
                 continue
-            now = Moment(self.states.copy(), self.rng.copy(), self.luck.copy(), self.fresh, len(self.moves))
+            now = self._moment()
             try:
                 action = self._ask()
             except TakeBack:
@@ -130,7 +135,8 @@ class Session:
 
     def _answer(self, mover: int) -> int:
         """The opponent's move, told."""
-        action = int(self.opponent.choose(self.states.copy(), self.luck)[0])
+        self.answered.append((self.states.copy(), self.luck.copy()))
+        action = int(self.choose(ONLY, self.states.copy(), self.luck)[0])
         self.console.print(f"[dim]seat {mover}:[/]", self.screen.told(self.states[0], action))
         if isinstance(self.screen, BoardScreen):
             self.fresh = self.fresh + self.screen.covers(self.states[0], action)
@@ -148,8 +154,17 @@ class Session:
             if self._read("[dim]Enter goes on, q quits[/] > ") in ("q", "quit", "exit"):
                 raise Quit
 
+    def _moment(self) -> "Moment":
+        streams = self.rng.copy(), self.luck.copy()
+        return Moment(self.states.copy(), *streams, self.fresh, len(self.moves), len(self.answered))
+
     def _take_back(self) -> None:
         moment = self.past.pop()
+        self.answered = self.answered[: moment.answers]
+        if isinstance(self.opponent, Remembers):  # only what it saw until then
+            self.choose = begin(self.opponent, 1)
+            for states, luck in self.answered:
+                self.choose(ONLY, states, luck.copy())
         self.states, self.rng, self.luck = moment.states, moment.rng, moment.luck
         self.fresh, self.moves = moment.fresh, self.moves[: moment.moves]
         seen = " You have seen cards that were hidden then." if self.rules.spec.hidden else ""

@@ -2,7 +2,8 @@
 
 import copy
 import threading
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,16 @@ class DeviceNetwork:
         self._graph = self._capture() if on_gpu else None
 
     def load(self, vector: np.ndarray) -> None:
-        with self._lock:
+        with self.paused():
             unflatten(self.net, vector)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Inside, nothing is evaluated, so weights can change; what is evaluated later sees all of that."""
+        with self._lock:
+            yield
+            if self._stream:
+                self._stream.wait_stream(torch.cuda.current_stream(self.device))
 
     def __call__(
         self, states: States, actions: np.ndarray, counts: np.ndarray, rng: Streams, logits: np.ndarray,

@@ -13,7 +13,16 @@ from torch import Tensor
 
 from ludus.algos.alphazero import Config, record
 from ludus.algos.alphazero.replay import Lesson, Replay
-from ludus.algos.recorded import Phase, Recorded, copied, set_rate
+from ludus.algos.recorded import (
+    Phase,
+    Recorded,
+    copied,
+    device_settings,
+    load_optimiser,
+    rate_of,
+    set_precision,
+    set_rate,
+)
 from ludus.core.block import ALIGNED, Block
 from ludus.core.rules import Rules
 from ludus.nets import NetConfig
@@ -63,11 +72,11 @@ class Learner:
         self.on_gpu = self.device.type == "cuda"
         self.net = BoardNet(rules.spec, net).to(device)
         self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        rate = torch.tensor(config.learning_rate, device=device) if self.on_gpu else config.learning_rate
+        set_precision(self.device)
+        settings = device_settings(config.learning_rate, self.device)
         self.optimiser = torch.optim.AdamW(
-            self.net.parameters(), lr=rate, weight_decay=config.weight_decay, fused=True,
-            capturable=self.on_gpu,
-        )  # fmt: skip
+            self.net.parameters(), weight_decay=config.weight_decay, **settings
+        )
         self.replay = Replay(rules, record(config, rules.spec), config.replay, seed)
         self.phase: Phase = lambda name: nullcontext()
         self.progress = 0.0
@@ -89,6 +98,7 @@ class Learner:
         self._owed += config.reuse * decisions / config.minibatch
         falling = 1 - self.progress * (1 - config.learning_rate_end)
         set_rate(self.optimiser, self.rate_scale * config.learning_rate * falling)
+        told["learner/learning_rate"] = rate_of(self.optimiser)
         sums, ages = torch.zeros(len(LOSSES) + 2, device=self.device), 0.0
         updates = int(self._owed)
         self._owed -= updates
@@ -161,7 +171,7 @@ class Learner:
         }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.optimiser.load_state_dict(state["optimiser"])
+        load_optimiser(self.optimiser, state["optimiser"])
         self.replay.load_state_dict(state["replay"])
         self.rate_scale, self._owed = state["rate_scale"], state["owed"]
         self._recorded = None  # it knows the optimiser's old tensors

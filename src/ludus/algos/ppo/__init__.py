@@ -61,6 +61,7 @@ def bots(config: Any) -> set[str]:
 def refuse(config: Any, spec: Spec) -> None:
     if spec.state is None and not bots(config) <= {"random"}:
         raise Usage(f"{config.game} has no bot {config.ppo.teacher!r} to learn from: only native games have")
+    config.net.refuse(spec)
     # A seat's last decision in a block is not known yet.
     if (config.steps - spec.seats) * config.rows < 2:
         raise Usage(f"steps is {config.steps}, too few to learn from: take at least {spec.seats + 2}")
@@ -81,7 +82,8 @@ def columns(config: Any, spec: Spec) -> list[Column]:
         Column("seat", (), np.dtype(np.int8)),
         Column("reward", (spec.seats,), np.dtype(np.float32)),  # paid to every seat until the next decision
         Column("ended", (), np.dtype(bool)),  # the game was over, or cut off, before the next decision
-        Column("bootstrap", (), np.dtype(np.float32)),  # value of the cut-off position, 0 if it was over
+        # What a game that was cut off was still worth to each seat; 0 if it was over, NaN if nobody knows.
+        Column("bootstrap", (spec.seats,), np.dtype(np.float32)),
     ]
     if memory := config.net.memory:
         found.append(Column("memory", (2 * memory,), np.dtype(np.float32)))  # before this decision

@@ -7,10 +7,14 @@ from ludus.core.jit import njit
 
 @njit
 def advantages(value, rho, seat, reward, ended, bootstrap, gamma, lam, out, known):
-    """GAE for each seat on its own, backwards through [T, N]; rho corrects for an older policy (V-trace).
+    """GAE for each seat on its own, backwards through [T, N]; rho corrects what follows for an older policy.
+
+    That is V-trace (Espeholt et al. 2018) with lambda. A decision's own rho is not in its advantage, because
+    the ratio of PPO's surrogate has it already; the target of its value is value + min(rho, 1) * advantage.
 
     A seat's last decision in a block has no successor yet, unless the game ended: it only serves as the
-    bootstrap of the one before, and is marked as not known. reward: [T, N, seats]
+    bootstrap of the one before, and is marked as not known. reward, bootstrap: [T, N, seats]; a bootstrap of
+    NaN stands for a game that was lost, with nothing known of what came next.
     """
     steps, rows = seat.shape
     seats = reward.shape[2]
@@ -22,19 +26,18 @@ def advantages(value, rho, seat, reward, ended, bootstrap, gamma, lam, out, know
             if ended[t, n]:
                 paid[:] = 0
                 next_adv[:] = 0
-                next_value[:] = 0
-                next_value[s] = bootstrap[t, n]
-                has_next[:] = True
+                for other in range(seats):
+                    next_value[other] = bootstrap[t, n, other]
+                    has_next[other] = not np.isnan(bootstrap[t, n, other])
             for other in range(seats):
                 paid[other] += reward[t, n, other]
             known[t, n] = has_next[s]
             out[t, n] = 0.0
             if has_next[s]:
-                weight = min(rho[t, n], 1.0)
                 delta = paid[s] + gamma * next_value[s] - value[t, n]
-                out[t, n] = weight * (delta + gamma * lam * next_adv[s])
+                out[t, n] = delta + gamma * lam * next_adv[s]
             next_value[s] = value[t, n]
-            next_adv[s] = out[t, n]
+            next_adv[s] = min(rho[t, n], 1.0) * out[t, n]
             has_next[s] = True
             paid[s] = 0
 

@@ -3,7 +3,6 @@
 A decision's advantage continues at the same seat's next decision in that game.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -12,10 +11,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ludus import machine
 from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.slopes import slopes
-from ludus.algos.recorded import Phase, Recorded, copied, joined, set_rate
+from ludus.algos.recorded import (
+    Phase,
+    Recorded,
+    copied,
+    device_settings,
+    joined,
+    load_optimiser,
+    rate_of,
+    set_precision,
+    set_rate,
+)
 from ludus.core.block import Block
 from ludus.core.spec import Spec
 from ludus.nets.net import Net
@@ -27,10 +37,11 @@ class Learner:
     def __init__(self, spec: Spec, net: Net, config: Config, device: str = "cpu") -> None:
         self.spec, self.net, self.config, self.device = spec, net.to(device), config, torch.device(device)
         self.on_gpu = self.device.type == "cuda"
-        rate = torch.tensor(config.learning_rate, device=device) if self.on_gpu else config.learning_rate
+        set_precision(self.device)
         self._parameters = list(self.net.parameters())
         self._flat = joined(self._parameters)
-        self.optimiser = torch.optim.Adam([self._flat], lr=rate, eps=1e-5, fused=True, capturable=self.on_gpu)
+        settings = device_settings(config.learning_rate, self.device)
+        self.optimiser = torch.optim.Adam([self._flat], eps=1e-5, **settings)
         self.phase: Phase = lambda name: nullcontext()
         self.progress = 0.0
         self.rate_scale = 1.0  # smaller after a training was rolled back
@@ -43,7 +54,7 @@ class Learner:
         self._columns += ["memory", "fresh"] if net.cell else []
         self._data: dict[str, Tensor] = {}  # all columns of the blocks being learned from
         self._recorded: Recorded | None = None
-        self._threads = ThreadPoolExecutor(os.cpu_count() or 1)
+        self._threads = ThreadPoolExecutor(machine.usable_cores())
 
     @property
     def taught(self) -> bool:
@@ -55,13 +66,13 @@ class Learner:
         with self.phase("gathering"):
             data = self._gather(blocks)
         with self.phase("looking"):
-            if self.net.as_float:
+            if self.net.normalises:
                 self._track_observations(data["obs"])
             value, logp = self._look(data, behind)
         rho = torch.exp(logp - data["logp"]) if behind else torch.ones_like(value)
         with self.phase("advantages"):
             adv, known = self._advantages(blocks, value, rho)
-        target = adv + value
+        target = value + rho.clamp_max(1) * adv
         self._track_values(target[known])
         explained = 1 - (target - value)[known].var() / target[known].var().clamp_min(1e-8)
         data["adv"].copy_((adv - adv[known].mean()) / (adv[known].std() + 1e-8))
@@ -161,6 +172,7 @@ class Learner:
         return {
             "losses/policy": policy, "losses/value": value, "policy/entropy": entropy, "policy/kl": kl,
             "policy/clipped": clipped, "losses/grad_norm": norm, "learner/epochs": epochs,
+            "learner/learning_rate": rate_of(self.optimiser),
         }  # fmt: skip
 
     def _replay(self, data: dict[str, Tensor], pick: Tensor) -> Tensor:
@@ -264,7 +276,7 @@ class Learner:
 
     def load_state_dict(self, state: dict) -> None:
         self.net.load_state_dict(state["net"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        load_optimiser(self.optimiser, state["optimiser"])
         self.progress, self._seen_values = state["progress"], state["seen_values"]
         self._obs_count, self.rate_scale = state["obs_count"], state["rate_scale"]
         torch.set_rng_state(state["luck"])

@@ -18,7 +18,7 @@ from ludus.core.adapters.load import Factory, close_all, gym_factory, make_all, 
 from ludus.core.adapters.spaces import action_form, fitted, obs_form, space_of
 from ludus.core.errors import Failure, Usage
 from ludus.core.spec import Spec
-from ludus.core.table import Finished, Turn
+from ludus.core.table import Finished, LastSeen, Turn
 
 MASK = "action_mask"
 RAISED = object()
@@ -44,6 +44,7 @@ class GymTable:
             actions=self._form.count,
             obs_shape=self._view.shape,
             obs_dtype=self._view.dtype,
+            normalise=self._view.normalise,
             stats=("length",),
             zero_sum=False,
             box=self._form.box,
@@ -149,7 +150,8 @@ class GymTable:
             stats = (self._clock - self._began[done]).astype(np.float32)[:, None, None]  # [F, 1, 1]
             finished = Finished(np.array(done), score, stats)
             self._return[done], self._began[done] = 0, self._clock
-            last_obs = self._last_obs if self._truncated.any() else None
+            if (cut := np.flatnonzero(self._truncated)).size:
+                last_obs = LastSeen(cut, np.zeros(len(cut), np.int64), self._last_obs[cut])
         return Turn(
             self._obs, self._legal, self._seat, self._reward, self._ended, self._truncated, finished, last_obs
         )

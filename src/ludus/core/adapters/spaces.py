@@ -25,6 +25,8 @@ class ObsForm:
     dtype: np.dtype
     flatten: Callable[[Any], np.ndarray] | None = None
     """Makes one vector of an observation that isn't one array."""
+    normalise: bool = True
+    """False for integers that are all 0 or 1."""
 
 
 def space_of(env: Any, what: str, name: str) -> spaces.Space:
@@ -47,7 +49,9 @@ def obs_form(space: Any, name: str) -> ObsForm:
         if 0 in space.shape:
             raise Usage(f"{name}: observations {space} have no numbers")
         dtype = np.dtype(np.float32 if space.dtype == np.float64 else space.dtype)
-        return ObsForm(space.shape, dtype) if space.shape else ObsForm((1,), dtype, np.atleast_1d)
+        bits = dtype.kind in "biu" and bool((space.low >= 0).all() and (space.high <= 1).all())
+        shape, flatten = (space.shape, None) if space.shape else ((1,), np.atleast_1d)
+        return ObsForm(shape, dtype, flatten, normalise=not bits)
     if any(isinstance(part, spaces.Text) for part in _parts(space)):
         raise Usage(f"{name}: observations {space} have text, which can't be learned from: {fix}")
     try:

@@ -18,7 +18,7 @@ from ludus.core.adapters.load import Factory, close_all, make_all, name_of, zoo_
 from ludus.core.adapters.spaces import action_form, fitted, obs_form
 from ludus.core.errors import Failure, Usage
 from ludus.core.spec import Spec
-from ludus.core.table import Finished, Turn
+from ludus.core.table import Finished, LastSeen, Turn
 
 MASK = "action_mask"
 
@@ -49,6 +49,7 @@ class ZooTable:
             actions=self._form.count,
             obs_shape=self._view.shape,
             obs_dtype=self._view.dtype,
+            normalise=self._view.normalise,
             stats=("length",),
             zero_sum=False,
             box=self._form.box,
@@ -80,7 +81,7 @@ class ZooTable:
     def _make_arrays(self) -> None:
         n, seats, view = self.rows, self.spec.seats, self._view
         self._obs = np.zeros((n, *view.shape), view.dtype)
-        self._last_obs = np.zeros((n, *view.shape), view.dtype)
+        self._last_seen: list[tuple[int, int, np.ndarray]] = []  # row, seat and observation of games cut off
         self._legal = np.ones((n, self._form.count), bool)
         self._seat = np.zeros(n, np.int8)
         self._reward = np.zeros((n, seats), np.float32)
@@ -121,25 +122,24 @@ class ZooTable:
 
     def _step_row(self, row: int, env: Any, action: Any) -> bool:
         """Whether this ended the game; then a new one has begun."""
-        actor = env.agent_selection
         env.step(action)
         # `rewards` holds this step's alone, and the empty steps of the dead clear it: read it now.
         for agent, paid in env.rewards.items():
             self._reward[row, self._seat_of[agent]] += np.nan if paid is None else paid
         if not all(is_dead(env, agent) for agent in env.agents):
             return False
-        self._start_anew(row, env, actor)
+        self._start_anew(row, env)
         return True
 
     def close(self) -> None:
         close_all(self.envs, self.name)
 
-    def _start_anew(self, row: int, env: Any, actor: Any) -> None:
+    def _start_anew(self, row: int, env: Any) -> None:
         cut = any(env.truncations.values()) and not any(env.terminations.values())
         (self._truncated if cut else self._ended)[row] = True
         if cut:
-            # What the seat that took the last step sees; `Turn.last_obs` has room for one seat.
-            self._last_obs[row] = self._seen(row, env.observe(actor))
+            for agent in env.agents:
+                self._last_seen.append((row, self._seat_of[agent], self._seen(row, env.observe(agent))))
         env.reset()
 
     def _next_decision(self, row: int, env: Any) -> None:
@@ -182,7 +182,10 @@ class ZooTable:
             stats[:, :, 0] = self._length[done, None]
             finished = Finished(np.array(done), self._return[done].astype(np.float32), stats)
             self._return[done] = self._length[done] = 0
-            last_obs = self._last_obs if self._truncated.any() else None
+            if self._last_seen:
+                rows, seats, obs = zip(*self._last_seen, strict=True)
+                last_obs = LastSeen(np.array(rows), np.array(seats), np.stack(obs).astype(self._view.dtype))
+                self._last_seen.clear()
         return Turn(
             self._obs, self._legal, self._seat, self._reward, self._ended, self._truncated, finished, last_obs
         )

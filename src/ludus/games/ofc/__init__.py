@@ -84,17 +84,19 @@ def unit(rules: Rules) -> tuple[str, int]:
     return "hand", rules.options.hands  # type: ignore[attr-defined]
 
 
-ENTRY = 13.0
-"""What two opponents pay on average for a Fantasyland of 14 cards."""
-
-
 MEASURE = "points/hand"
 
 
 def measure(stats: dict[str, float]) -> float:
-    """How good a policy is by its own games: what its boards earn, Fantasyland and fouls included."""
-    hands = max(stats["hands"], 1e-9)
-    return (stats["royalties"] + ENTRY * stats["entries"] - 6 * stats["fouls"]) / hands
+    """How good a policy is by its own games: what its boards earn a hand, Fantasyland and fouls included.
+
+    Royalties are earned, and fouls paid for, once for each opponent; `value` counts all of them already.
+    """
+    from ludus.games.ofc.scoring import FOUL_COST
+
+    hands = max(stats["hands"] + stats["fl_hands"], 1e-9)
+    from_each = stats["royalties"] + stats["fl_royalties"] - FOUL_COST * stats["fouls"]
+    return (stats["opponents"] * from_each + stats["value"]) / hands
 
 
 def columns(stats: dict[str, float]) -> dict[str, str]:

@@ -1,0 +1,212 @@
+"""What only a GPU can show of learners and their streams, checked; needs CUDA, one minute.
+
+`gpu_check.py cpu` tries the script itself without a GPU: what is about recorded updates is trivial there.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import torch
+
+from ludus import games
+from ludus.algos import alphazero, ppo
+from ludus.algos.alphazero.learner import Learner as AlphaZeroLearner
+from ludus.algos.ppo.learner import Learner as PpoLearner
+from ludus.config import Config
+from ludus.core import seeds
+from ludus.core.block import Block
+from ludus.nets import NetConfig
+from ludus.nets.board import BoardNet
+from ludus.nets.net import Net
+from ludus.search import SearchConfig, list_legal
+from ludus.train.central import DeviceBlock, DevicePolicy
+from ludus.train.search_pool import SearchPool
+from ludus.train.selfplay import SelfPlay
+from ludus.train.weights import Past
+from ludus.train.worker import Plan, Worker, make_policy
+
+RULES = games.rules("connect4")
+BOARD = NetConfig(channels=16, blocks=2)
+PLAIN = NetConfig(hidden=(64,))
+SEARCH = alphazero.Config(search=SearchConfig(4, "gumbel", 1.0, width=8), minibatch=32, replay_least=32)
+BUSY = 200_000_000
+"""Clock cycles for which a stream is kept busy: a tenth of a second."""
+failed: list[str] = []
+
+
+def check(what: str, right: bool, seen: Any = "") -> None:
+    print(f"{'ok' if right else 'WRONG':5} {what} {seen}", flush=True)
+    if not right:
+        failed.append(what)
+
+
+# ---- learners: what they are loaded from must not change how they learn
+
+
+def ppo_block() -> Block:
+    plan = Plan("connect4", {}, PLAIN, 32, 32, "self", seed=1, workers=1)
+    worker, block = Worker(plan, 0, None), Block(ppo.columns(Config(), RULES.spec), 32, 32)
+    torch.manual_seed(0)
+    net = Net(RULES.spec, PLAIN)
+    worker.policy.load_named({name: tensor.numpy() for name, tensor in net.state_dict().items()})
+    worker.fill(block)
+    return block
+
+
+def search_block() -> Block:
+    def flat(states: Any, actions: Any, counts: Any, rng: Any, logits: Any, values: Any) -> None:
+        logits[:], values[:] = 0, 0
+
+    plan = Plan("connect4", {}, BOARD, 8, 16, "self", seed=1, workers=1, alphazero=SEARCH)
+    worker, block = SelfPlay(plan, 0, None, policy=flat), Block(alphazero.record(SEARCH, RULES.spec), 16, 8)
+    worker.fill(block)
+    return block
+
+
+def ppo_learner(device: str) -> PpoLearner:
+    torch.manual_seed(0)
+    config = ppo.Config(learning_rate=1e-4, learning_rate_end=1.0, minibatch=256, target_kl=0.0, epochs=1)
+    return PpoLearner(RULES.spec, Net(RULES.spec, PLAIN), config, device)
+
+
+def search_learner(device: str) -> AlphaZeroLearner:
+    torch.manual_seed(0)
+    return AlphaZeroLearner(RULES, BOARD, SEARCH, device)
+
+
+def movement(learner: Any, block: Block, scale: float) -> float:
+    """How far one round of learning moves the policy's head, with a share of the learning rate."""
+    learner.rate_scale = scale
+    head = [tensor for name, tensor in learner.net.named_parameters() if name.startswith("policy.")]
+    before = [tensor.detach().clone() for tensor in head]
+    told = learner.learn([block], behind=False)
+    rate = learner.config.learning_rate * scale
+    if abs(told["learner/learning_rate"] - rate) > 1e-3 * rate:
+        failed.append(f"the rate that is told is {told['learner/learning_rate']}, not {rate}")
+    return sum(float((new.detach() - old).abs().sum()) for new, old in zip(head, before, strict=True))
+
+
+def check_rates(name: str, learner: Any, block: Block) -> None:
+    """Rates that change after an update was recorded are the ones that are used."""
+    whole, half, none, again = (movement(learner, block, scale) for scale in (1.0, 0.5, 0.0, 1.0))
+    seen = f"moved {whole:.3g}, {half:.3g}, {none:.3g}, {again:.3g}"
+    check(f"{name}: rates 1, 1/2, 0, 1", none == 0 and whole > 0 < again and 0.1 < half / whole < 0.95, seen)
+
+
+def check_learner(name: str, make: Callable[[str], Any], block: Block, device: str) -> None:
+    trained = {where: make(where) for where in ("cpu", device)}
+    for where, learner in trained.items():
+        check_rates(f"{name} on {where}", learner, block)
+    for source, learner in trained.items():
+        for target in (device, "cpu"):
+            fresh = make(target)
+            fresh.load_state_dict(learner.state_dict())
+            check_rates(f"{name} from a {source} checkpoint on {target}", fresh, block)
+    learner = trained[device]
+    learner.load_state_dict(learner.state_dict())  # as a rollback does, with an update already recorded
+    check_rates(f"{name} rolled back", learner, block)
+
+
+# ---- streams: what plays sees whole weights, and the newest
+
+
+def check_policy(device: torch.device) -> None:
+    """Weights that are still being changed when a block starts are waited for."""
+    net = Net(RULES.spec, PLAIN).to(device)
+    policy = DevicePolicy(net, 16, device, seed=1)
+    block = DeviceBlock(ppo.columns(Config(), RULES.spec), 4, 16, device)
+    worker = Worker(
+        Plan("connect4", {}, PLAIN, 16, 4, "self", seed=1, workers=1), 0, None,
+        policy=make_policy(RULES.spec, PLAIN),
+    )  # fmt: skip
+    turn, right = worker.turn, []
+    for favourite in range(7):
+        policy.start(block)
+        policy.act(turn.obs, turn.legal, None, 1.0, None)  # the counter stands at 1 now
+        if device.type == "cuda":
+            torch.cuda._sleep(BUSY)
+        with torch.no_grad():
+            net.policy.weight.zero_()
+            net.policy.bias.zero_()
+            net.policy.bias[favourite] = 50.0
+        policy.start(block)
+        actions = policy.act(turn.obs, turn.legal, None, 1.0, None)[0].copy()
+        kept = block.tensors["action"][0].cpu().numpy()
+        right.append((actions == favourite).all() and (kept == favourite).all() and int(policy.at) == 1)
+    check("a block starts with the newest weights, at its beginning", all(right), right)
+
+
+def evaluated(network: Any, states: np.ndarray) -> np.ndarray:
+    n = len(states)
+    actions, counts = np.zeros((n, RULES.spec.actions), np.int32), np.zeros(n, np.int32)
+    list_legal(RULES, states, actions, counts)
+    logits, values = np.zeros(actions.shape, np.float32), np.zeros((n, 2), np.float32)
+    network(states, actions, counts, seeds.rows(0, n), logits, values)
+    return np.concatenate([logits.ravel(), values.ravel()])
+
+
+def check_publish(device: torch.device, rounds: int = 300) -> None:
+    """Evaluations see one set of weights or the other, never a mixture."""
+    net, rng = BoardNet(RULES.spec, NetConfig(channels=64, blocks=8)).to(device), torch.Generator()
+    sets = []
+    for seed in range(2):
+        rng.manual_seed(seed)
+        sets.append([0.05 * torch.randn(p.shape, generator=rng).to(device) for p in net.parameters()])
+    plan = Plan("connect4", {}, net.config, 64, 4, "self", seed=1, workers=2, alphazero=SEARCH)
+    pool = SearchPool(plan, alphazero.record(SEARCH, RULES.spec), net, Past(get_context(), 1), 2, False)
+    states = RULES.blank(64)
+    RULES.deal(states, seeds.rows(0, 64))
+    networks = [worker.policy for worker in pool._workers]
+
+    def publish(number: int) -> None:
+        with torch.no_grad():
+            for parameter, values in zip(net.parameters(), sets[number % 2], strict=True):
+                parameter.copy_(values)
+        pool.publish(np.zeros(0), number)
+
+    whole, seen, stop = [], [], threading.Event()
+    for number in range(2):
+        publish(number)
+        whole.append(evaluated(networks[0], states))
+    apart = float(np.abs(whole[0] - whole[1]).max())
+
+    def evaluate(network: Any) -> None:
+        while not stop.is_set():
+            answer = evaluated(network, states)
+            seen.append(min(float(np.abs(answer - one).max()) for one in whole))
+
+    threads = [threading.Thread(target=evaluate, args=(network,)) for network in networks]
+    for thread in threads:
+        thread.start()
+    for number in range(rounds if device.type == "cuda" else 20):
+        publish(number)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    told = f"{len(seen)} answers, at most {max(seen):.2g} from one of two that are {apart:.2g} apart"
+    check("searches see whole weights", max(seen) < apart / 20, told)
+
+
+def main() -> None:
+    device = sys.argv[1] if len(sys.argv) > 1 else "cuda"
+    if device == "cuda" and not torch.cuda.is_available():
+        sys.exit("bench/gpu_check.py needs a CUDA GPU; `gpu_check.py cpu` tries the script without one")
+    print("torch", torch.__version__, torch.cuda.get_device_name() if device == "cuda" else "on a CPU")
+    ppo_learner(device)
+    precision = torch.get_float32_matmul_precision()
+    check("TF32 on a GPU only", precision == ("high" if device == "cuda" else "highest"), precision)
+    check_learner("ppo", ppo_learner, ppo_block(), device)
+    check_learner("alphazero", search_learner, search_block(), device)
+    ppo_learner(device)  # a learner on the CPU was the last to set the precision
+    check_policy(torch.device(device))
+    check_publish(torch.device(device))
+    print(f"WRONG: {'; '.join(failed)}" if failed else "all is well")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Agents of runs at native games: one whose network remembers plays as it did in training."""
+
+import numpy as np
+import pytest
+
+from ludus import games, match
+from ludus.agent import RememberingAgent, look, make_agent
+from ludus.core.errors import Usage
+from ludus.core.rules import RandomBot
+from ludus.store.checkpoint import listed
+
+
+@pytest.fixture
+def remembering(trained):
+    """A short training of tic-tac-toe with a memory; its folder."""
+    folder, _ = trained("tictactoe", workers="0", decisions=1_000, net={"hidden": (8,), "memory": 8})
+    assert listed(folder)
+    return folder
+
+
+class Noted:
+    """Plays as another bot and writes down what it saw and chose, game by game and seat by seat."""
+
+    def __init__(self, rules, bot) -> None:
+        self.rules, self.bot, self.notes = rules, bot, {}
+
+    def start(self, games: int) -> None:
+        self.bot.start(games)
+
+    def choose_in(self, rows, states, rng):
+        (obs, legal), seats = look(self.rules, states), self.rules.seat(states)
+        actions = self.bot.choose_in(rows, states, rng)
+        for row, seat, *seen in zip(rows, seats, obs, legal, actions, strict=True):
+            self.notes.setdefault((int(row), int(seat)), []).append(seen)
+        return actions
+
+
+def test_an_agent_with_memory_remembers_every_game_and_seat_on_its_own(remembering):
+    rules = games.rules("tictactoe")
+    agent = make_agent(rules, remembering)
+    rng = np.random.default_rng(0)
+    for tensor in agent.policy.net.parameters():  # so that what it remembers decides
+        tensor.data.copy_(tensor.data.new_tensor(rng.normal(0, 2, tuple(tensor.shape))))
+    noted = Noted(rules, agent)
+    for lineup in ([noted, RandomBot(rules)], [noted, noted]):
+        noted.notes.clear()
+        match.play_games(rules, lineup, 20, seed=3)
+        forgetful = 0
+        for story in noted.notes.values():
+            memory = blank = np.zeros((1, 16), np.float32)
+            for obs, legal, action in story:
+                logits, _, memory = agent.policy.look(obs[None], memory)
+                alone = agent.policy.look(obs[None], blank)[0]
+                assert np.where(legal, logits[0], -np.inf).argmax() == action
+                forgetful += np.where(legal, alone[0], -np.inf).argmax() != action
+        assert forgetful > 5  # else this would not have been a test of memory
+
+
+def test_an_agent_with_memory_plays_matches_and_refuses_to_look_ahead(remembering):
+    found = match.duel("tictactoe", str(remembering), "random", 6, cores=1)
+    assert found.points.shape == (6, 2)
+    rules = games.rules("tictactoe")
+    agent = make_agent(rules, remembering)
+    assert isinstance(agent, RememberingAgent)
+    with pytest.raises(Usage, match="can't look ahead"):
+        make_agent(rules, remembering, "64")
+    with pytest.raises(Usage, match="whole games"):
+        agent.choose(rules.blank(1), np.zeros((1, 2), np.uint64))
+
+
+def test_eval_and_play_take_an_agent_with_memory(remembering, ludus):
+    code, out, err = ludus("eval", str(remembering), "--against", "random", "--games", "20")
+    assert code == 0 and "random" in out, err
+    code, out, err = ludus("play", "tictactoe", "--against", str(remembering), typed="b2\nq")
+    assert code == 0 and "seat 1" in out, err
