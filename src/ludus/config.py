@@ -48,10 +48,10 @@ class Config:
     """Who sits in the other seats, as shares: self:0.6,past:0.3,greedy:0.1"""
     workers: str = "auto"
     """Worker processes; 0 plays in the learner's own process, for debugging."""
-    rows: int = 128
-    """Games side by side in each worker."""
-    steps: int = 64
-    """Decisions of each game in a block."""
+    rows: int = 0
+    """Games side by side in each worker; 0: by the game's measured speed, for blocks of at most 2 s."""
+    steps: int = 0
+    """Decisions of each game in a block; 0: 64, and fewer in a slow search."""
     min_batch: int = 0
     """Learn as soon as so many decisions are there; 0 waits for every worker."""
     explore: float = 0.0
@@ -64,8 +64,8 @@ class Config:
     """Where the learner computes; auto takes a GPU if there is one."""
     seed: int = 0
     """From which all randomness of the run is derived."""
-    start: Literal["forkserver", "spawn", "fork"] = "forkserver"
-    """How worker processes start."""
+    start: Literal["auto", "forkserver", "spawn", "fork"] = "auto"
+    """How worker processes start; auto: forkserver, on Windows spawn."""
     log_s: float = 2.0
     """Seconds between lines of metrics; with --sync there is one for every update."""
     checkpoints: Schedule = field(default_factory=Schedule)

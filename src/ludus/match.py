@@ -5,18 +5,17 @@ and counts as one sample, so that luck of the cards and of the seat cancels.
 """
 
 import math
-import os
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ludus import games
+from ludus import games, machine, processes
 from ludus.core import seeds
-from ludus.core.errors import Usage
+from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Bot, RandomBot, Rules
 from ludus.search.bot import SearchBot
 
@@ -98,16 +97,24 @@ def duel(
         for number, count in enumerate((half, deals - half))
         for i, size in enumerate(_chunks(count))
     ]
-    cores = min(cores or os.cpu_count() or 1, len(work))
+    cores = min(cores or machine.usable_cores(), len(work))
     if cores == 1:
         parts = [_play_chunk(*item) for item in work]
     else:
-        with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
-            parts = list(pool.map(_play_chunk, *zip(*work, strict=True)))
+        parts = _on_cores(cores, work)
     points, won, counted = (np.concatenate(column) for column in zip(*parts, strict=True))
     names = games.rules(game, **switches).spec.stats
     stats = dict(zip(names, map(float, counted.mean((0, 1))), strict=True))
     return Duel(challenger, opponent, points, won, stats)
+
+
+def _on_cores(cores: int, work: list[tuple]) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    context = processes.make_context("spawn")
+    with ProcessPoolExecutor(cores, mp_context=context) as pool, processes.ended_on_error():
+        try:
+            return list(pool.map(_play_chunk, *zip(*work, strict=True)))
+        except BrokenProcessPool:
+            raise Failure("a process of the match died: was it killed, or short of memory?") from None
 
 
 def _chunks(deals: int) -> list[int]:

@@ -16,7 +16,7 @@ from ludus.commands.runs import found
 from ludus.config import Config, resolve
 from ludus.core.errors import Usage
 from ludus.store.mirror import is_url, misfit, restore
-from ludus.store.run import CONFIG, is_run, read_config
+from ludus.store.run import CONFIG, is_run, keep_sizes, read_config
 from ludus.train.profile import TABLE
 
 EXTRA: dict[str, Any] = {
@@ -59,7 +59,7 @@ def parse(args: list[str]) -> Config:
     said = {name: value for name, value in vars(flags).items() if name not in EXTRA}
     words = [word for group in flags.set for word in group]
     chosen = switches.parsed(game, words) if words else {}
-    return dataclasses.replace(before, **said, switches={**before.switches, **chosen})
+    return keep_sizes(dataclasses.replace(before, **said, switches={**before.switches, **chosen}))
 
 
 def _flags(before: Config) -> Any:
@@ -96,7 +96,8 @@ def run(args: list[str]) -> None:
 
     columns = None if ":" in config.game else getattr(games.find(config.game), "columns", None)
     with Dashboard(config, columns) as dashboard:
-        folder = train(config, dashboard.show, dashboard.tell)
+        status = getattr(dashboard, "status", lambda text: None)
+        folder = train(config, dashboard.show, dashboard.tell, status)
     if config.profile:
         dashboard.console.print(_profile(folder))
     dashboard.console.print(f"the run is in {folder}")

@@ -2,6 +2,7 @@
 
 import math
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -70,6 +71,7 @@ class Learner:
         )  # fmt: skip
         self.replay = Replay(rules, record(config, rules.spec), config.replay, seed)
         self.phase: Phase = lambda name: nullcontext()
+        self.cancelled: Callable[[], bool] = lambda: False
         self.progress = 0.0
         self.rate_scale = 1.0  # smaller after a training was rolled back
         self._owed = 0.0  # updates that are due
@@ -90,8 +92,7 @@ class Learner:
         falling = 1 - self.progress * (1 - config.learning_rate_end)
         set_rate(self.optimiser, self.rate_scale * config.learning_rate * falling)
         sums, ages = torch.zeros(len(LOSSES) + 2, device=self.device), 0.0
-        updates = int(self._owed)
-        self._owed -= updates
+        updates, made = int(self._owed), 0
         lessons: deque[Future[Page]] = deque()
         for number in range(updates + AHEAD):
             if number < updates:
@@ -103,12 +104,16 @@ class Learner:
                     lesson = lessons.popleft().result()
                 with self.phase("optimising"):
                     sums += self._update(lesson)
-        if updates:
-            *losses, uncertainty, norm = (sums / updates).tolist()
+                made += 1
+                if self.cancelled():
+                    break
+        self._owed -= made
+        if made:
+            *losses, uncertainty, norm = (sums / made).tolist()
             told |= {f"losses/{name}": loss for name, loss in zip(LOSSES, losses, strict=True)}
             told |= {
                 "losses/grad_norm": norm, "policy/searched_entropy": uncertainty,
-                "replay/age": ages / updates, "learner/updates": updates,
+                "replay/age": ages / updates, "learner/updates": made,
             }  # fmt: skip
         return told
 

@@ -4,7 +4,7 @@ A decision's advantage continues at the same seat's next decision in that game.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
@@ -32,6 +32,7 @@ class Learner:
         self._flat = joined(self._parameters)
         self.optimiser = torch.optim.Adam([self._flat], lr=rate, eps=1e-5, fused=True, capturable=self.on_gpu)
         self.phase: Phase = lambda name: nullcontext()
+        self.cancelled: Callable[[], bool] = lambda: False
         self.progress = 0.0
         self.rate_scale = 1.0  # smaller after a training was rolled back
         self._seen_values = 0
@@ -153,8 +154,12 @@ class Learner:
             for pick in self._minibatches(total, runs):
                 last += self._replay(data, pick) if self.on_gpu else self._update(data, pick)
                 updates += 1
+                if self.cancelled():
+                    break
             sums += last
             epochs += 1
+            if self.cancelled():
+                break
             if config.target_kl and float(last[3]) * epochs / updates > config.target_kl:
                 break
         policy, value, entropy, kl, clipped, norm = (sums / updates).tolist()
