@@ -13,7 +13,7 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from multiprocessing import connection, context, get_all_start_methods, parent_process
 from typing import Any
 
@@ -47,7 +47,10 @@ class _Process:
 
     def run(self) -> None:
         _lead_group()
-        super().run()  # type: ignore[misc]
+        try:
+            super().run()  # type: ignore[misc]
+        finally:
+            kill(children())
 
 
 class SpawnProcess(_Process, context.SpawnProcess):
@@ -88,16 +91,28 @@ def make_context(start_method: str = "auto") -> Any:
 
 def end(process: Any, patience_s: float = 0.0) -> None:
     """End a process and all that it started. patience_s: for leaving by itself"""
-    family = _descendants(process.pid) if process.is_alive() else []
+    family = children(process.pid) if process.is_alive() else set()
     process.join(max(0.0, patience_s))
     if process.is_alive():
         process.kill()
     _kill_group(process.pid)
-    for one in family:
-        with contextlib.suppress(psutil.Error):
-            one.kill()
+    kill(family)
     process.join()
     _running.discard(process)
+
+
+def children(pid: int | None = None) -> set[psutil.Process]:
+    """All that a process, or this one, has started, and what they have; those that left the group too."""
+    try:
+        return set(psutil.Process(pid).children(recursive=True))
+    except psutil.Error:
+        return set()
+
+
+def kill(some: Iterable[psutil.Process]) -> None:
+    for one in some:
+        with contextlib.suppress(psutil.Error):
+            one.kill()
 
 
 @contextlib.contextmanager
@@ -131,8 +146,18 @@ def _lead_group() -> None:
             os.setsid()
     if sys.platform == "linux":
         # A stopped process can't see that its parent died: have the kernel continue it then.
+        _let_fork_server_die()
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _let_fork_server_die() -> None:
+    """With the learner: it is our parent, and lives as long as anybody holds this descriptor."""
+    server = sys.modules.get("multiprocessing.forkserver")
+    held = getattr(getattr(server, "_forkserver", None), "_forkserver_alive_fd", None)
+    if held is not None:
+        os.close(held)
+        server._forkserver._forkserver_alive_fd = None  # type: ignore[union-attr]
 
 
 def _end_with_parent() -> None:
@@ -140,9 +165,7 @@ def _end_with_parent() -> None:
     if parent is None:
         return
     connection.wait([parent.sentinel])
-    for one in _descendants(os.getpid()):
-        with contextlib.suppress(psutil.Error):
-            one.kill()
+    kill(children())
     _kill_group(os.getpid())
     os._exit(1)
 
@@ -153,12 +176,6 @@ def _kill_group(leader: int) -> None:
             os.killpg(leader, signal.SIGKILL)
 
 
-def _descendants(pid: int) -> list[psutil.Process]:
-    """Those that left the group are among them."""
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
 
 
 @contextlib.contextmanager

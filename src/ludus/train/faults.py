@@ -11,7 +11,7 @@ TRIES, KILLED_TRIES = 5, 25
 """Failures in a row, without a finished block in between, that a worker may have; more if it was killed from
 outside, which is not its game's fault."""
 START_ROW_S = 5.0
-"""More patience for every game that a worker makes before its first step."""
+"""More patience for every game of a table before its first step, which makes and starts them."""
 SLOWER = 10
 """How many times slower than the slowest step so far a step may be."""
 TRACEBACK_CHARS = 8000
@@ -46,20 +46,9 @@ def one_line(error: BaseException) -> str:
     return f"{said} ({places[-1].filename}:{places[-1].lineno})" if places else said
 
 
-class Patience:
-    """How long to wait for a sign of life: long at first, then by how slow the steps were so far."""
-
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
-        self.slowest_s: float | None = None
-
-    def seconds(self, least_s: float) -> float:
-        if self.slowest_s is None:
-            return least_s + START_ROW_S * self.rows
-        return max(least_s, SLOWER * self.slowest_s)
-
-    def stepped(self, took_s: float) -> None:
-        self.slowest_s = max(took_s, self.slowest_s or 0.0)
+def patience_s(least_s: float, rows: int, slowest_s: float | None) -> float:
+    """How long to wait for a sign of life: longer before the first step, then by the slowest step so far."""
+    return least_s + START_ROW_S * rows if slowest_s is None else max(least_s, SLOWER * slowest_s)
 
 
 def in_time(call: Callable[[], Any], seconds: float) -> Any:

@@ -331,7 +331,7 @@ class Training:
     def _refuse_nothing(self) -> None:
         if self.meter.decisions == self.meter.start:
             raise Failure(
-                f"no block was finished within --seconds {self.config.seconds:g} "
+                f"nothing was learned within --seconds {self.config.seconds:g} "
                 f"({self._waiting(first=True)}): give more --seconds, or fewer --rows or --steps"
             )
 
@@ -347,8 +347,10 @@ def spec_of(config: Config) -> Spec:
     """The game's, once it is clear that the game can be trained as configured."""
     parse_mix(config.opponents, config.game)
     if ":" in config.game:
+        before = processes.children()
         table = games.table(config.game, 1, **config.switches)
         table.close()
+        processes.kill(processes.children() - before)  # what it has started, and left
         spec, rules = table.spec, None
     else:
         rules = games.rules(config.game, **config.switches)

@@ -19,7 +19,7 @@ from ludus import processes
 from ludus.core.block import Block, Column, block_bytes
 from ludus.core.errors import Failure, Usage
 from ludus.store.log import take_output
-from ludus.train.faults import KILLED_TRIES, TRIES, Fault, Patience, in_time
+from ludus.train.faults import KILLED_TRIES, TRIES, Fault, in_time, patience_s
 from ludus.train.weights import Past, Shared, Weights
 from ludus.train.worker import Cancelled, Plan, Report, make_worker
 
@@ -87,7 +87,7 @@ class LocalPool:
     def __init__(self, plan: Plan, columns: list[Column], vector: np.ndarray, past: Past) -> None:
         self.past, self._plan, self._vector = past, plan, vector
         self.replaced, self._failures, self._reason = 0, 0, ""
-        self._worker = make_worker(plan, 0, past)
+        self._worker = self._make_worker(plan)
         self._block = Block(columns, plan.steps, plan.rows)
         self._whole = True
         self.publish(vector, 0)
@@ -127,6 +127,13 @@ class LocalPool:
 
     def close(self) -> None:
         self._worker.table.close()
+        processes.kill(self._children)
+
+    def _make_worker(self, plan: Plan) -> Any:
+        before = processes.children()
+        worker = make_worker(plan, 0, self.past)
+        self._children = processes.children() - before
+        return worker
 
     def _restart(self, error: Exception) -> None:
         """New games instead of those that failed."""
@@ -139,10 +146,10 @@ class LocalPool:
         self.replaced += 1
         self._reason = f"the games failed: {fault.line}"
         with contextlib.suppress(Exception):  # what has failed may fail at this too
-            self._worker.table.close()
+            self.close()
         taught = self._worker.taught
         plan = replace(self._plan, seed=self._plan.seed + self.replaced * REPLACED_SEED)
-        self._worker = make_worker(plan, 0, self.past)
+        self._worker = self._make_worker(plan)
         self.publish(self._vector, self._version, taught)
 
 
@@ -152,7 +159,6 @@ class WorkerHandle:
 
     process: Any
     pipe: connection.Connection
-    patience: Patience
     asked: list[int] = field(default_factory=list)  # slots it has yet to fill, in order
     ready: bool = False  # it has made its games, and listens
     snapshot: dict[str, Any] | None = None  # where it goes on from, once it listens
@@ -175,7 +181,7 @@ class ProcessPool:
         self._columns, self._context, self._log = columns, context, log
         self._weights = Weights(context, len(vector))
         self._weights.write(vector, 0, True)
-        self._beats = Shared(context, 16 * most)
+        self._beats = Shared(context, 24 * most)
         self._memory: dict[int, list[Shared]] = {}  # of workers that are there
         self._blocks: dict[int, list[Block]] = {}
         self._ready: list[Delivery] = []
@@ -301,11 +307,11 @@ class ProcessPool:
         process.needs_main = plan.game.startswith("__main__:")
         process.start()
         theirs.close()
-        return WorkerHandle(process, ours, Patience(plan.rows), beat_at=time.monotonic())
+        return WorkerHandle(process, ours, beat_at=time.monotonic())
 
     def _counts(self) -> np.ndarray:
-        """int64 [most, 2]: every worker's signs of life, and decisions of its present block."""
-        return self._beats.array(np.int64, (-1,)).reshape(-1, 2)
+        """int64 [most, 3]: what every worker counts, see `Worker`."""
+        return self._beats.array(np.int64, (-1,)).reshape(-1, 3)
 
     def _ask_all(self, index: int) -> None:
         for slot in range(self.slots):
@@ -338,8 +344,7 @@ class ProcessPool:
     def _hear(self, index: int, handle: WorkerHandle, message: Any) -> None:
         if isinstance(message, Fault):
             handle.fault = message
-        elif message[0] == READY:
-            handle.patience.stepped(message[1])
+        elif message == READY:
             self._begin(handle)
         else:
             slot, version, report = message
@@ -359,13 +364,12 @@ class ProcessPool:
     def _replace_hung(self) -> None:
         counts, now = self._counts(), time.monotonic()
         for index, handle in list(self._handles.items()):
-            waited = now - handle.beat_at
-            if counts[index, 0] != handle.beat or not handle.asked:
-                if handle.beat and handle.asked:
-                    handle.patience.stepped(waited)
-                handle.beat, handle.beat_at = int(counts[index, 0]), now
-            elif waited > (most := handle.patience.seconds(PATIENCE_S)):
-                self._replace(index, f"made no decision for {most:.0f} s")
+            beat, _, slowest_ms = counts[index].tolist()
+            most_s = patience_s(PATIENCE_S, self.plan.rows, slowest_ms / 1000 if beat else None)
+            if beat != handle.beat or not handle.asked:
+                handle.beat, handle.beat_at = beat, now
+            elif now - handle.beat_at > most_s:
+                self._replace(index, f"made no decision for {most_s:.0f} s")
 
     def _replace(self, index: int, why: str) -> None:
         old = self._handles[index]
@@ -395,12 +399,11 @@ def serve(plan, index, columns, memory, weights, past, beats, pipe, log) -> None
     if log:
         take_output(Path(log), f"worker-{index}")
     try:
-        begun = time.monotonic()
-        beat = beats.array(np.int64, (-1,)).reshape(-1, 2)[index]
+        beat = beats.array(np.int64, (-1,)).reshape(-1, 3)[index]
         worker = make_worker(plan, index, past, beat)
         blocks = [Block(columns, plan.steps, plan.rows, shared.memory) for shared in memory]
         known = -1
-        pipe.send((READY, time.monotonic() - begun))
+        pipe.send(READY)
         while (asked := pipe.recv()) is not None:
             if asked == SNAPSHOT:
                 pipe.send(worker.snapshot())

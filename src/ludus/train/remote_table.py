@@ -19,7 +19,7 @@ from ludus.core.block import Block, Column, block_bytes
 from ludus.core.errors import Failure, Usage
 from ludus.core.spec import Spec
 from ludus.core.table import Finished, Turn
-from ludus.train.faults import TRIES, Fault, Patience
+from ludus.train.faults import TRIES, Fault, patience_s
 from ludus.train.weights import Shared
 from ludus.train.worker import Cancelled
 
@@ -180,8 +180,9 @@ class RemoteTable:
         self._desk.asked[1:2].view(np.uint64)[0] = self._seed
         self._line.tell()
         begun = time.monotonic()
-        if self._line.listen(self._patience.seconds(PATIENCE_S), self.cancelled):
-            self._patience.stepped(time.monotonic() - begun)
+        if self._line.listen(patience_s(PATIENCE_S, self.rows, self._slowest_s), self.cancelled):
+            if rows != RESET:
+                self._slowest_s = max(self._slowest_s or 0.0, time.monotonic() - begun)
             return True
         if self.cancelled():
             self._unheard = True
@@ -199,7 +200,8 @@ class RemoteTable:
 
     def _spawn(self) -> None:
         self._desk.numbers[:] = 0
-        self._unheard, self._patience = False, Patience(self.rows)
+        self._unheard = False
+        self._slowest_s: float | None = None
         pipe, theirs = self._context.Pipe()
         args = (*self._made_of, self._shared, theirs)
         self._process = self._context.Process(target=serve, args=args, name="ludus-table", daemon=True)

@@ -66,7 +66,7 @@ class SelfPlay:
         """policy: what values leaves, if not a network of our own; make_past: makes that of past selves"""
         assert plan.alphazero is not None
         self.plan, self.index, self.config = plan, index, plan.alphazero
-        self.beat = np.zeros(2, np.int64) if beat is None else beat
+        self.beat = np.zeros(3, np.int64) if beat is None else beat
         table = games.table(plan.game, plan.rows, **plan.switches)
         assert isinstance(table, RulesTable)
         self.table, self.rules, self.spec = table, table.rules, table.spec

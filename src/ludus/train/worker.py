@@ -94,13 +94,13 @@ class Worker:
         self, plan: Plan, index: int, past, beat: np.ndarray | None = None, policy=None,
         table: Table | None = None,
     ) -> None:  # fmt: skip
-        """past: weights of past selves. beat: int64 [2]: counted up at every step as a sign of life, and
-        decisions of the block that is being filled.
+        """past: weights of past selves. beat: int64 [3]: counted up at every step as a sign of life;
+        decisions of the block that is being filled; milliseconds of the slowest step so far.
 
         policy, table: what chooses and what is played, if not a copy of our own.
         """
         self.plan, self.index = plan, index
-        self.beat = np.zeros(2, np.int64) if beat is None else beat
+        self.beat = np.zeros(3, np.int64) if beat is None else beat
         self.cancelled: Callable[[], bool] = lambda: False
         self.table = table or games.table(plan.game, plan.rows, **plan.switches)
         self.spec = self.table.spec
@@ -156,7 +156,9 @@ class Worker:
             block["bootstrap"][t] = self._cut_off_value(memory)
             if self.memory:
                 self.memory.forget(block["ended"][t])
-            stepping += clock() - start
+            took = clock() - start
+            self.beat[2] = max(self.beat[2], int(1000 * took))
+            stepping += took
         report.seconds = {
             "inference": inference,
             "stepping": stepping,
