@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import subprocess
 import time
 
 import gymnasium
@@ -48,3 +49,48 @@ class Sleeping(Talking):
                 os.mkdir(self.bed)
                 time.sleep(10**9)
         return super().step(action)
+
+
+class Family(Talking):
+    """Starts children that would outlive it: one like any other, and one that leads a session of its own."""
+
+    def __init__(self, pids: str) -> None:
+        children = [subprocess.Popen(["sleep", "1000"], start_new_session=own) for own in (False, True)]
+        with open(pids, "a") as file:
+            file.write("".join(f"{os.getpid()} {child.pid}\n" for child in children))
+
+
+class Slow(Talking):
+    """Takes its time for every step, and for ever if it is told so."""
+
+    def __init__(self, step_s: float = 0.05, first: float = 0.0) -> None:
+        self.step_s, self.first = step_s, first
+
+    def step(self, action):
+        time.sleep(self.first or self.step_s)
+        self.first = 0.0
+        return super().step(action)
+
+
+class Seldom(Talking):
+    """Raises once, at the tenth step of the process that comes first."""
+
+    def __init__(self, mark: str) -> None:
+        self.mark, self.steps = mark, 0
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == 10 and not os.path.exists(self.mark):
+            os.mkdir(self.mark)
+            raise ValueError("the bridge is out\nsecond line")
+        return super().step(action)
+
+
+class Infinite(Talking):
+    def __init__(self, cut: bool = False) -> None:
+        self.cut, self.steps = cut, 0
+
+    def step(self, action):
+        self.steps += 1
+        seen = np.array([0, np.inf if self.steps == 20 else 1], np.float32)
+        return seen, 0.0, False, self.cut, {}

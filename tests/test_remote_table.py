@@ -82,6 +82,7 @@ def test_when_its_process_is_killed_the_games_are_cut_off_and_others_begin(remot
 def test_a_process_that_hangs_is_replaced(remote, monkeypatch):
     table = remote("gym:CartPole-v1")
     table.reset(1)
+    table.step(np.zeros(4, np.int32))
     monkeypatch.setattr(remote_table, "PATIENCE_S", 0.3)
     os.kill(table.pid, signal.SIGSTOP)
     stopped = time.monotonic()

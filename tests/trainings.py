@@ -80,7 +80,7 @@ def trained(tmp_path):
     """Train with the `test` preset and some changes: (folder, every reading of the metrics)."""
     count = 0
 
-    def run(game: str, screen=None, **changes):
+    def run(game: str, screen=None, status=lambda text: None, **changes):
         nonlocal count
         count += 1
         readings: list[dict] = []
@@ -91,7 +91,7 @@ def trained(tmp_path):
                 screen(metrics)
 
         changes = {"run": str(tmp_path / f"run{count}"), "log_s": 0.0, **changes}
-        folder = train(overlay(resolve(game, "test"), changes, "test"), show)
+        folder = train(overlay(resolve(game, "test"), changes, "test"), show, status=status)
         return folder, readings
 
     return run

@@ -149,7 +149,7 @@ class RememberingAgent:
     """The policy of a run whose network has a memory, at native games: `Remembers` says how to play it."""
 
     def __init__(self, rules: Rules, folder: Path, at: str = "") -> None:
-        self.rules, self.net = rules, read_config(folder).net
+        self.rules, self.net = rules, peek_config(folder).net
         self.policy = make_policy(rules.spec, self.net)
         self.policy.load_named(read_weights(folder, at))
         self.folder = folder

@@ -29,7 +29,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 """What a preset means for games that don't say. A game's own `PRESETS` come on top."""
 
 ENVIRONMENTS: dict[str, Any] = {
-    "rows": 8,
     "steps": 128,
     "min_batch": 2048,
     "ppo": {"learning_rate": 1e-3, "epochs": 4, "minibatch": 128},
@@ -58,10 +57,10 @@ class Config:
     """Who sits in the other seats, as shares: self:0.6,past:0.3,greedy:0.1"""
     workers: Annotated[str, Range(0, 4096, word="auto")] = "auto"
     """Worker processes; 0 plays in the learner's own process, for debugging."""
-    rows: Count = 128
-    """Games side by side in each worker."""
-    steps: Count = 64
-    """Decisions of each game in a block."""
+    rows: Whole = 0
+    """Games side by side in each worker; 0: by the game's measured speed, for blocks of at most 2 s."""
+    steps: Whole = 0
+    """Decisions of each game in a block; 0: 64, and fewer in a slow search."""
     min_batch: Whole = 0
     """Learn as soon as so many decisions are there; 0 waits for every worker."""
     explore: Annotated[float, Range(0, 1, open_high=True)] = 0.0
@@ -74,8 +73,8 @@ class Config:
     """Where the learner computes; auto takes a GPU if there is one."""
     seed: int = 0
     """From which all randomness of the run is derived."""
-    start: Literal["forkserver", "spawn", "fork"] = "forkserver"
-    """How worker processes start."""
+    start: Literal["auto", "forkserver", "spawn", "fork"] = "auto"
+    """How worker processes start; auto: forkserver, on Windows spawn."""
     log_s: NotNegative = 2.0
     """Seconds between lines of metrics; with --sync there is one for every update."""
     checkpoints: Schedule = field(default_factory=Schedule)

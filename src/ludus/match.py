@@ -7,16 +7,16 @@ and counts as one sample, so that luck of the cards and of the seat cancels.
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ludus import games, statistics, switches
+from ludus import games, machine, processes, statistics, switches
 from ludus.core import seeds
-from ludus.core.errors import Usage
+from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Bot, RandomBot, Rules, begin
 from ludus.search.bot import SearchBot
 
@@ -130,12 +130,11 @@ def duel(
         for number, count in enumerate((half, deals - half))
         for i, size in enumerate(_chunks(count))
     ]
-    cores = min(cores or os.cpu_count() or 1, len(work))
+    cores = min(cores or machine.usable_cores(), len(work))
     if cores == 1:
         parts = _counted(map(_play_chunk, *zip(*work, strict=True)), len(work), report)
     else:
-        with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
-            parts = _counted(pool.map(_play_chunk, *zip(*work, strict=True)), len(work), report)
+        parts = _on_cores(cores, work, report)
     points, won, counted = (np.concatenate(column) for column in zip(*parts, strict=True))
     stats = dict(zip(rules.spec.stats, map(float, counted.mean((0, 1))), strict=True))
     return Duel(challenger, opponent, points, won, stats)
@@ -148,6 +147,17 @@ def _counted(parts: Iterable[Any], total: int, report: Report) -> list[Any]:
         found.append(part)
         report(len(found) / total)
     return found
+
+
+def _on_cores(
+    cores: int, work: list[tuple], report: Report
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    context = processes.make_context("spawn")
+    with ProcessPoolExecutor(cores, mp_context=context) as pool, processes.ended_on_error():
+        try:
+            return _counted(pool.map(_play_chunk, *zip(*work, strict=True)), len(work), report)
+        except BrokenProcessPool:
+            raise Failure("a process of the match died: was it killed, or short of memory?") from None
 
 
 def _chunks(deals: int) -> list[int]:

@@ -19,7 +19,7 @@ from ludus.core import ranges
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
 from ludus.store.mirror import is_url, misfit, restore, trained_elsewhere
-from ludus.store.run import CONFIG, folder_of, is_run, read_config, refuse_other, trust_run
+from ludus.store.run import CONFIG, folder_of, is_run, keep_sizes, read_config, refuse_other, trust_run
 from ludus.train.profile import TABLE
 
 EXTRA: dict[str, Any] = {
@@ -88,6 +88,7 @@ def _parse(args: list[str], run: str = "") -> tuple[Config, Any]:
     words = [word for group in flags.set for word in group]
     chosen = switches.parsed(game, words) if words else {}
     config = dataclasses.replace(before, **said, switches={**before.switches, **chosen})
+    config = config if flags.overwrite else keep_sizes(config)
     ranges.check(config)
     return config, flags
 
@@ -131,7 +132,7 @@ def run(args: list[str], resumed: str = "") -> None:
     columns = None if ":" in config.game else getattr(games.find(config.game), "columns", None)
     with Dashboard(config, columns) as dashboard:
         told = {"overwrite": overwrite, "weights": flags.weights}
-        folder = train(config, dashboard.show, dashboard.tell, **told)
+        folder = train(config, dashboard.show, dashboard.tell, dashboard.status, **told)
     if config.profile:
         dashboard.console.print(_profile(folder))
     dashboard.console.print(f"the run is in {folder}")

@@ -209,6 +209,15 @@ def folder_of(config: Config) -> Path:
     return Path(config.run or f"runs/{config.game.replace(':', '-').replace('/', '-')}-{config.preset}")
 
 
+def keep_sizes(config: Config) -> Config:
+    """With `rows` and `steps` of the run that goes on, where they are left to us: they were measured once."""
+    folder = folder_of(config)
+    if (config.rows and config.steps) or not is_run(folder):
+        return config
+    before = peek_config(folder)
+    return dataclasses.replace(config, rows=config.rows or before.rows, steps=config.steps or before.steps)
+
+
 def refuse_misfit(before: Config, now: Config, folder: Path) -> None:
     for group, why in FIXED.items():
         for name, old, new in _differences(group, getattr(before, group), getattr(now, group)):

@@ -5,8 +5,9 @@ in processes that these threads ask (`RemoteTable`). Groups of games take turns:
 another's batch is on the device.
 """
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +18,9 @@ from ludus.algos.ppo.learner import log_prob
 from ludus.core import seeds
 from ludus.core.block import Block, Column
 from ludus.nets.net import Net
-from ludus.train.pool import Delivery, never
+from ludus.train.pool import LEAVE_S, LOOK_S, Delivery, never
 from ludus.train.remote_table import RemoteTable
-from ludus.train.worker import Plan, Report, Worker
+from ludus.train.worker import Cancelled, Plan, Report, Worker
 
 ON_DEVICE = ("obs", "legal", "action", "logp")
 """Columns that are born on the device and stay there; the others are copied once a block."""
@@ -142,6 +143,7 @@ class CentralPool:
         self, plan: Plan, columns: list[Column], net: Net, past: Any, groups: int, context: Any
     ) -> None:
         self.past, self.workers, self._version = past, groups, 0
+        self._cancelled, self._whole = False, True
         device = next(net.parameters()).device
         plan = replace(plan, workers=groups)
         self._workers, self._blocks = [], []
@@ -154,19 +156,35 @@ class CentralPool:
             policy = DevicePolicy(net, plan.rows, device, seeds.derive(plan.seed, "group", index) >> 1)
             table = self._remote[index] if self._remote else None
             worker = Worker(plan, index, past, policy=policy, table=table)
+            worker.cancelled = lambda: self._cancelled
             worker.lend_memory()
             worker.policy.temperature = worker.temperature
             self._workers.append(worker)
             self._blocks.append(DeviceBlock(columns, plan.steps, plan.rows, device))
         for worker, block in zip(self._workers, self._blocks, strict=True):
             worker.policy.start(block)  # captured one after the other: recording is not for threads
+        for table in self._remote:
+            table.cancelled = lambda: self._cancelled
         self._threads = ThreadPoolExecutor(groups, thread_name_prefix="ludus-group")
 
     def receive(self, give_up: Callable[[], bool] = never) -> list[Delivery]:
-        reports = list(self._threads.map(self._fill, self._workers, self._blocks))
+        self._cancelled = self._whole = False
+        fills = [self._threads.submit(self._fill, worker, block) for worker, block in self._pairs()]
+        running: set[Future[Report]] = set(fills)
+        while running:
+            done, running = wait(running, LOOK_S, FIRST_EXCEPTION)
+            if running and (give_up() or any(fill.exception() for fill in done)):
+                self._cancelled = True  # the others end at their next step
+        errors = [error for fill in fills if (error := fill.exception())]
+        for error in errors:
+            if not isinstance(error, Cancelled):
+                raise error
+        if errors:
+            return []
+        self._whole = True
         return [
-            Delivery(index, 0, block, self._version, report)
-            for index, (block, report) in enumerate(zip(self._blocks, reports, strict=True))
+            Delivery(index, 0, block, self._version, fill.result())
+            for index, (block, fill) in enumerate(zip(self._blocks, fills, strict=True))
         ]
 
     def _fill(self, worker: Worker, block: DeviceBlock) -> Report:
@@ -177,7 +195,7 @@ class CentralPool:
         pass
 
     def snapshot(self) -> list[dict[str, Any]]:
-        return [worker.snapshot() for worker in self._workers]
+        return [worker.snapshot() for worker in self._workers] if self._whole else []
 
     def restore(self, snapshots: list[dict[str, Any]]) -> None:
         for worker, snapshot in zip(self._workers, snapshots, strict=False):
@@ -188,15 +206,26 @@ class CentralPool:
         for worker in self._workers:
             worker.taught = taught
 
+    def progress(self) -> float | None:
+        shares = [worker.beat[1] / block.decisions for worker, block in self._pairs()]
+        return sum(shares) / len(shares)
+
+    def _pairs(self) -> Iterator[tuple[Worker, DeviceBlock]]:
+        return zip(self._workers, self._blocks, strict=True)
+
     def health(self) -> dict[str, Any]:
         replaced, pids = sum(table.replaced for table in self._remote), [table.pid for table in self._remote]
-        reason = "a table's process died or hung" if replaced else ""
+        reason = max(self._remote, key=lambda table: table.replaced_at).reason if self._remote else ""
         return {"workers": self.workers, "replaced": replaced, "pids": pids, "reason": reason}
 
     def close(self) -> None:
+        self._cancelled = True
         self._threads.shutdown()
-        for worker in self._workers:
-            worker.table.close()
+        for table in self._remote:
+            table.leave()
+        until = time.monotonic() + LEAVE_S  # for all together: each its own would add up
+        for table in self._remote:
+            table.close(until - time.monotonic())
 
 
 def _torch_type(dtype: np.dtype) -> torch.dtype:

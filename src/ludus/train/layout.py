@@ -1,16 +1,27 @@
 """Layout: how a machine's cores are used, and how many workers it bears while others use it too."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import torch
 
-from ludus import machine
+from ludus import algos, machine
 from ludus.config import Config
+from ludus.core.block import block_bytes
 from ludus.core.errors import Usage
 from ludus.core.spec import Spec
 
 WORKER_BYTES, TORCH_BYTES = 250 * 2**20, 450 * 2**20
 """What a worker takes beside its blocks, and what torch adds where it needs that."""
+ROWS, ENV_ROWS, STEPS = 128, 8, 64
+"""Blocks of games that are fast. Small batches learn more from environments in Python, which make fewer
+decisions."""
+
+
+def filled(config: Config) -> Config:
+    """With `rows` and `steps` as large as they get, where they are 0."""
+    rows = ENV_ROWS if ":" in config.game else ROWS
+    return dataclasses.replace(config, rows=config.rows or rows, steps=config.steps or STEPS)
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,33 @@ def lay_out(config: Config, spec: Spec) -> Layout:
     central = config.inference == "central" or (
         config.inference == "auto" and device == "cuda" and not config.net.memory
     )
-    return _central(config, device) if central else local(config, spec, device)
+    layout = _central(config, device) if central else local(config, spec, device)
+    _refuse_too_large(config, spec, layout)
+    return layout
+
+
+def _refuse_too_large(config: Config, spec: Spec, layout: Layout) -> None:
+    """Before anything starts: a block that doesn't fit kills whoever writes to it."""
+    workers, free = max(layout.workers, 1), machine.memory_bytes()[1]
+    if layout.central and layout.device == "cuda":
+        free = min(free, torch.cuda.mem_get_info()[0])
+    # The learner joins the blocks of all workers to one batch.
+    needed = workers * (_blocks_bytes(config, spec, layout.overlap) + _block_bytes(config, spec))
+    if needed > free:
+        raise Usage(
+            f"blocks of {config.rows:,} rows x {config.steps:,} steps for {workers} workers need "
+            f"{needed / 2**30:,.1f} GiB, but {free / 2**30:,.1f} GiB are free: "
+            "lower --rows, --steps or --workers"
+        )
+
+
+def _block_bytes(config: Config, spec: Spec) -> int:
+    return block_bytes(algos.find(config.algo).columns(config, spec), config.steps, config.rows)
+
+
+def _blocks_bytes(config: Config, spec: Spec, overlap: bool) -> int:
+    """Of one worker."""
+    return (2 if overlap else 1) * _block_bytes(config, spec)
 
 
 def _central(config: Config, device: str) -> Layout:
@@ -60,7 +97,8 @@ def local(config: Config, spec: Spec, device: str) -> Layout:
     overlap = not config.sync and (device == "cuda" or cores >= 4) and config.workers != "0"
     learner = 1 if device == "cuda" else max(1, cores // 3) if overlap else cores
     free = max(1, cores - learner) if overlap else cores
-    workers = min(free, _bearable(config, spec)) if config.workers == "auto" else int(config.workers)
+    bearable = _bearable(config, spec, overlap)
+    workers = min(free, bearable) if config.workers == "auto" else int(config.workers)
     turns = "workers play while the learner learns" if overlap else "workers and learner take turns"
     why = f"{turns} on {cores} cores"
     if workers > free:
@@ -68,11 +106,13 @@ def local(config: Config, spec: Spec, device: str) -> Layout:
     return Layout(workers, overlap, learner, device, False, why)
 
 
-def _bearable(config: Config, spec: Spec) -> int:
+def _bearable(config: Config, spec: Spec, overlap: bool) -> int:
     """Workers for which there is memory; at least one."""
     _, free = machine.memory_bytes()
     plain = config.algo == "ppo" and config.net.is_plain(spec)
-    return max(1, int(0.8 * free // (WORKER_BYTES + (0 if plain else TORCH_BYTES))))
+    each = WORKER_BYTES + (0 if plain else TORCH_BYTES)
+    each += _blocks_bytes(config, spec, overlap) + _block_bytes(config, spec)
+    return max(1, int(0.8 * free // each))
 
 
 class Sizer:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ludus import algos, games, machine
+from ludus import algos, games, machine, processes
 from ludus.config import Config
 from ludus.core import ranges, seeds
 from ludus.core.errors import Failure, Stopped, Usage
@@ -21,47 +21,53 @@ from ludus.store import start as start_of_run
 from ludus.store.checkpoint import Best, Checkpoint, Saver
 from ludus.store.disk import writing
 from ludus.store.outlets import Outlets
-from ludus.store.run import LOG, Run, check_fit
+from ludus.store.run import LOG, Run, check_fit, keep_sizes
 from ludus.store.start import Bare
 from ludus.train import preload
 from ludus.train.central import CentralPool
-from ludus.train.layout import Layout, Sizer, lay_out
+from ludus.train.layout import Layout, Sizer, filled, lay_out, local
 from ludus.train.layout import check as check_layout
 from ludus.train.league import League, parse_mix, refuse_random
-from ludus.train.measure import measured_layout
+from ludus.train.measure import measured_layout, sized
 from ludus.train.meter import Meter
 from ludus.train.pool import LocalPool, Pool, ProcessPool, make_context
 from ludus.train.profile import Profile
 from ludus.train.search_pool import SearchPool
-from ludus.train.stop import Stop
+from ludus.train.stop import PATIENCE_S, Stop
 from ludus.train.weights import Past
 from ludus.train.worker import Plan
 
 MILESTONE_S = 5.0
 """Milestones come no closer than this, however fast the training is."""
+LONG_S, STATUS_S = 5.0, 1.0
+"""A wait for blocks that is long enough to be told of, and how often it is."""
 Screen = Callable[[dict[str, Any]], None]
 """Shows the newest metrics; training never waits for it."""
 Listener = Callable[[str, dict[str, Any]], None]
 """Is told of every event and its details, from any thread."""
+Status = Callable[[str], None]
+"""Is told what happens while there are no metrics to show."""
 
 
 def train(
-    config: Config, screen: Screen, listener: Listener = lambda what, details: None, *,
-    overwrite: bool = False, weights: str = "",
+    config: Config, screen: Screen, listener: Listener = lambda what, details: None,
+    status: Status = lambda text: None, *, overwrite: bool = False, weights: str = "",
 ) -> Path:  # fmt: skip
     """Train until the budget is spent, from the newest checkpoint if the run has one; the run's folder.
 
     overwrite: begin anew; the run that is in the folder is moved aside. weights: `best` or a milestone, to go
     on from if no checkpoint can be read
     """
+    config = config if overwrite else keep_sizes(config)
     spec = spec_of(config)
+    config = _sized(config, spec, status)
     layout = lay_out(config, spec)
     run = Run.open(config, overwrite)
     run.listeners.append(listener)
     outlets = training = None
     try:
         outlets = Outlets(run, config, new=not checkpoint.listed(run.folder))
-        training = Training(config, spec, layout, run, screen, weights)
+        training = Training(config, spec, layout, run, screen, status, weights)
         with Stop() as stop:
             training.run_to_end(stop)
     except Exception as error:
@@ -79,10 +85,13 @@ class Training:
     """A run in memory: what learns, who plays, and what is known about it."""
 
     def __init__(
-        self, config: Config, spec: Spec, layout: Layout, run: Run, screen: Screen, weights: str = ""
-    ) -> None:
+        self, config: Config, spec: Spec, layout: Layout, run: Run, screen: Screen,
+        status: Status = lambda text: None, weights: str = "",
+    ) -> None:  # fmt: skip
         """weights: to go on from if no checkpoint can be read"""
-        self.config, self.run, self.screen = config, run, screen
+        self.config, self.run, self.screen, self.status = config, run, screen, status
+        self._waiting_since = self._status_at = 0.0
+        self._given_up = False  # a stop or the clock ended a block or an update before its end
         torch.manual_seed(seeds.derive(config.seed, "learner"))
         torch.set_num_threads(layout.threads)
         self.learner = algos.find(config.algo).make_learner(config, spec, layout.device)
@@ -107,6 +116,7 @@ class Training:
         if config.inference == "auto" and layout.central and not config.sync:
             layout = measured_layout(config, layout, self.learner, lambda one: self._make_pool(one, start))
         self.layout = layout
+        self.status(f"starting {_workers(max(1, layout.workers))}")
         self.pool = self._make_pool(layout, start)
         self.league = League(self.pool.past, config.decisions)
         if kept:
@@ -152,14 +162,18 @@ class Training:
         """Blocks in, better weights out; False if it is time to go."""
         config, meter, learner = self.config, self.meter, self.learner
         with meter.phase("waiting for workers"):
-            deliveries = self.pool.receive(stop.overdue)
+            self._waiting_since = time.monotonic()
+            deliveries = self.pool.receive(lambda: self._give_up_waiting(stop))
         if not deliveries:
             return False
         with meter.phase("learning"):
+            learner.cancelled = lambda: self._overdue(stop)
             learner.progress = meter.progress(self.config.decisions, self.config.seconds)
             # With another temperature than 1, not even the newest weights play the learner's policy.
             behind = config.explore > 0 or any(delivery.version < self.version for delivery in deliveries)
             losses = learner.learn([delivery.block for delivery in deliveries], behind)
+        if self.config.sync and self._given_up:
+            return False  # half an update: the last checkpoint is what can be gone on from exactly
         if not all(math.isfinite(value) for value in losses.values()):
             self._roll_back()
             self.pool.release(deliveries)
@@ -178,20 +192,46 @@ class Training:
         self.pool.release(deliveries)  # only now: workers must not meet a league that is changing
         return not stop.asked
 
+    def _overdue(self, stop: Stop) -> bool:
+        """Whether it is too late to wait for anything, after a stop or the end of the time."""
+        late = self.meter.seconds() - self.config.seconds if self.config.seconds else 0.0
+        self._given_up = stop.overdue() or late > PATIENCE_S
+        return self._given_up
+
+    def _give_up_waiting(self, stop: Stop) -> bool:
+        """Asked by the pool again and again while it waits for blocks."""
+        self._tell_of_replaced()
+        now = time.monotonic()
+        first = self.meter.decisions == self.meter.start
+        if now - self._status_at >= STATUS_S and (first or now - self._waiting_since >= LONG_S):
+            self._status_at = now
+            self.status(self._waiting(first))
+        return self._overdue(stop)
+
+    def _waiting(self, first: bool) -> str:
+        progress, workers = self.pool.progress(), _workers(self.pool.workers)
+        if progress is None:
+            return f"starting {workers}"
+        return f"{workers}, {'first ' if first else ''}block {100 * progress:.0f} %"
+
+    def _tell_of_replaced(self) -> dict[str, Any]:
+        health = self.pool.health()
+        if health["replaced"] > self.replaced:
+            self.run.event("worker replaced", count=health["replaced"], reason=health["reason"])
+            self.replaced = health["replaced"]
+        return health
+
     def _publish(self) -> None:
         self.version += 1
         flatten(self.learner.net, self.vector)
         self.pool.publish(self.vector, self.version, self.learner.taught)
 
     def _report(self, losses: dict[str, float]) -> None:
-        health = self.pool.health()
+        health = self._tell_of_replaced()
         metrics = self.meter.read(losses, health) | self.league.metrics()
         metrics["layout"] = self.layout.why
         if self.config.price_per_hour:
             metrics |= self.meter.cost(self.config.price_per_hour)
-        if health["replaced"] > self.replaced:
-            self.run.event("worker replaced", count=health["replaced"], reason=health.get("reason", ""))
-            self.replaced = health["replaced"]
         self.run.metrics(metrics)
         self.screen(metrics)
         self._resize(metrics)
@@ -298,10 +338,9 @@ class Training:
         snapshots = kept.state["workers"]
         if snapshots and kept.state["rows"] == self.config.rows:
             self.pool.restore(snapshots)
-        if self.config.sync and len(snapshots) != self.pool.workers:
-            self.run.event(
-                "not exact", reason=f"{len(snapshots)} workers' games of {self.pool.workers} were kept"
-            )
+        games = sum(map(bool, snapshots)) or len(snapshots)  # those of environments can't be kept
+        if self.config.sync and kept.decisions and games != self.pool.workers:
+            self.run.event("not exact", reason=f"{games} workers' games of {self.pool.workers} were kept")
 
     def _roll_back(self) -> None:
         """The loss is not a number: back to the last good weights, once, with a smaller learning rate."""
@@ -332,7 +371,7 @@ class Training:
         self.run.event("checkpoint skipped", reason=text)
 
     def _finish(self, stop: Stop) -> None:
-        if stop.asked and not self.config.sync and self._saved_decisions < self.meter.decisions:
+        if not self.config.sync and self._saved_decisions < self.meter.decisions:
             self._save()
         self.saver.wait()
         self.run.check()
@@ -343,12 +382,20 @@ class Training:
                 f"`ludus resume {self.run.folder}`"
             )
         if not stop.asked:
+            self._refuse_nothing()
             self.run.event("end", decisions=self.meter.decisions)
             return
         self.run.event("stopped", decisions=self._saved_decisions, signal=stop.asked)
         raise Stopped(
             f"stopped at {self._saved_decisions:,} decisions; go on with `ludus resume {self.run.folder}`"
         )
+
+    def _refuse_nothing(self) -> None:
+        if self.meter.decisions == self.meter.start:
+            raise Failure(
+                f"nothing was learned within --seconds {self.config.seconds:g} "
+                f"({self._waiting(first=True)}): give more --seconds, or fewer --rows or --steps"
+            )
 
     # ---- who plays
 
@@ -364,18 +411,38 @@ def spec_of(config: Config) -> Spec:
     check_layout(config)
     parse_mix(config.opponents, config.game)
     if ":" in config.game:
+        before = processes.children()
         table = games.table(config.game, 1, **config.switches)
         table.close()
+        processes.kill(processes.children() - before)  # what it has started, and left
         spec, rules = table.spec, None
     else:
         rules = games.rules(config.game, **config.switches)
         spec = dataclasses.replace(rules.spec, game=config.game)
     if "random" in parse_mix(config.opponents, config.game) and spec.seats > 1:
         refuse_random(spec)
-    algos.find(config.algo).refuse(config, spec)
+    algos.find(config.algo).refuse(filled(config), spec)
     if rules is not None:
         games.warm_up(config.game, rules, _bots(config))
     return spec
+
+
+def _sized(config: Config, spec: Spec, status: Status) -> Config:
+    """With rows and steps, which are measured if they are left to us."""
+
+    def tried(config: Config) -> Pool:
+        status(f"measuring how fast {config.game} is")
+        net = algos.find(config.algo).make_learner(config, spec, "cpu").net
+        vector = np.zeros(flat_size(net), np.float32)
+        flatten(net, vector)
+        one = dataclasses.replace(config, workers="1", sync=True)
+        return make_pool(one, net, local(one, spec, "cpu"), vector)
+
+    return sized(config, tried)
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker{'s' if count > 1 else ''}"
 
 
 def _bots(config: Config) -> set[str]:
@@ -384,6 +451,7 @@ def _bots(config: Config) -> set[str]:
     return {*mix, *algos.find(config.algo).bots(config)} - {"self", "past"}
 
 
+@processes.ended_on_error()
 def make_pool(
     config: Config, net: torch.nn.Module, layout: Layout, vector: np.ndarray, start: int = 0, log: str = ""
 ) -> Pool:

@@ -1,4 +1,4 @@
-"""Where inference is faster on this machine: both ways are tried for a moment, with the real game."""
+"""What is tried for a moment with the real game: how fast it is, and where inference is faster."""
 
 import copy
 import dataclasses
@@ -7,12 +7,55 @@ from collections.abc import Callable
 from typing import Any
 
 from ludus.config import Config
-from ludus.train.layout import Layout, local
+from ludus.train.layout import Layout, filled, local
 
 SECONDS = 1.0
 """For each of the two."""
 PATIENCE_S = 60.0
-"""How long workers that search may take to begin."""
+"""How long workers may take to begin."""
+TRIED_ROWS, TRIED_S = 4, 0.4
+"""Games of an environment whose speed is measured, and for how long."""
+BLOCK_S = 2.0
+"""How long a worker may take for a block: Ctrl-C, limits and the first metrics wait for it."""
+FEWEST_ROWS = 4
+"""One batch of the network for fewer games costs as much."""
+
+
+def sized(config: Config, make_pool: Callable[[Config], Any]) -> Config:
+    """The configuration with `rows` and `steps`, where they are 0, by the measured speed of the game.
+
+    A search's blocks hold finished games, so they may have few steps; others need them to learn from what
+    follows a decision, so they have few rows.
+    """
+    full = filled(config)
+    searching = config.algo == "alphazero"
+    if full == config or config.sync or (config.steps if searching else config.rows):
+        return full  # a run that is to be reproduced must not depend on the clock
+    tried = full if ":" not in config.game else dataclasses.replace(full, rows=TRIED_ROWS)
+    pool = make_pool(tried)
+    try:
+        speed = _decisions_per_s(pool, tried)
+    finally:
+        pool.close()
+    most = max(1, int(BLOCK_S * speed))
+    if searching:
+        return dataclasses.replace(full, steps=min(full.steps, max(1, most // full.rows)))
+    return dataclasses.replace(full, rows=min(full.rows, max(FEWEST_ROWS, most // full.steps)))
+
+
+def _decisions_per_s(pool: Any, config: Config) -> float:
+    """Of one worker; 0 if it makes none in time."""
+    _play(pool, min(PATIENCE_S, config.seconds or PATIENCE_S), until=1)
+    before, start = pool.beats(), time.perf_counter()
+    if not before:
+        return 0.0
+    _play(pool, TRIED_S)
+    beats = (pool.beats() - before) / (time.perf_counter() - start)
+    if config.algo != "alphazero":
+        return beats * config.rows
+    search = config.alphazero
+    full = search.full_share
+    return beats / (full * search.search.simulations + (1 - full) * search.quick + 1)
 
 
 def measured_layout(

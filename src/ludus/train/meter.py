@@ -21,6 +21,7 @@ class Meter:
         self.spec, self.start = spec, start
         self.decisions, self.games, self._seconds_before = start, 0, 0.0
         self._begun = self._read_at = time.monotonic()
+        self._clock_runs = False
         self._read_decisions = start
         self._last: dict[str, float] = {}
         self._waited, self._waited_at = 0.0, self._begun
@@ -41,10 +42,11 @@ class Meter:
     def start_clock(self) -> None:
         """Only now: what was set up before is not training."""
         self._begun = self._read_at = self._waited_at = time.monotonic()
+        self._clock_runs = True
 
     def seconds(self) -> float:
         """Clock time of the run, over all times it was started."""
-        return self._seconds_before + time.monotonic() - self._begun
+        return self._seconds_before + (time.monotonic() - self._begun if self._clock_runs else 0.0)
 
     def progress(self, decisions: int, seconds: float) -> float:
         """Share of the budget that is used, 0 to 1."""
@@ -136,8 +138,9 @@ class Meter:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.decisions = self._read_decisions = state["decisions"]
-        self.games, self._seconds_before = state["games"], state["seconds"]
-        self.start = self.decisions
+        self.games = state["games"]
+        if not self._clock_runs:  # else a training is rolled back, and its time was spent all the same
+            self.start, self._seconds_before = self.decisions, state["seconds"]
         self._since = _Sums(self.spec)
 
     def _usage(self, pids: list[int]) -> dict[str, float]:

@@ -6,29 +6,31 @@ process dies or hangs, another takes its place, and the games that were in it co
 
 import os
 import time
-import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import connection, parent_process
 from typing import Any
 
 import numpy as np
 
-from ludus import games
+from ludus import games, processes
 from ludus.core import seeds
 from ludus.core.block import Block, Column, block_bytes
-from ludus.core.errors import Failure
+from ludus.core.errors import Failure, Usage
 from ludus.core.spec import Spec
 from ludus.core.table import Finished, LastSeen, Turn
+from ludus.train.faults import TRIES, Fault, patience_s
 from ludus.train.weights import Shared
+from ludus.train.worker import Cancelled
 
 SPINS = 100
 """How often a side looks for the other's sign before it sleeps: waking it costs more than a short step."""
 NAP_S = 0.05
 """Longest sleep without a look: a sign given at the moment of falling asleep is not lost."""
 PATIENCE_S = 60.0
-"""A process that answers nothing for so long counts as hung."""
-TRIES = 5
-"""Deaths without a step in between that end the run."""
+"""A process that answers nothing for so long counts as hung, unless its games are known to be as slow."""
+LEAVE_S = 0.5
+"""How long a process may take to leave."""
 CALLER, SERVER = 0, 1
 ALL, RESET, STOP = -1, -2, -3
 TURN = ("obs", "legal", "seat", "reward", "ended", "truncated")
@@ -42,7 +44,8 @@ class Line:
         """signs: int64 [4] in shared memory: messages of both ends, and which of them sleep."""
         self.signs, self.end, self.other = signs, end, 1 - end
         self.pipe, self.other_ended = pipe, other_ended
-        self.heard, self.last_words = 0, ""
+        self.heard = 0
+        self.fault: Fault | None = None  # what the other end said last
 
     def tell(self) -> None:
         self.signs[self.end] += 1
@@ -50,30 +53,30 @@ class Line:
             with suppress(OSError):  # if it has died, `listen` will see it
                 self.pipe.send("")
 
-    def listen(self, patience_s: float) -> bool:
-        """Wait for the other end's next message; False if it died or took too long."""
+    def listen(self, patience_s: float, cancelled: Callable[[], bool] = lambda: False) -> bool:
+        """Wait for the other end's next message; False if it died, took too long or nobody wants it."""
         for _ in range(SPINS):
             if self.signs[self.other] > self.heard:
                 break
             _give_way()
         else:
             self.signs[2 + self.end] = 1
-            came = self._sleep(time.monotonic() + patience_s)
+            came = self._sleep(time.monotonic() + patience_s, cancelled)
             self.signs[2 + self.end] = 0
             if not came:
                 return False
         self.heard += 1
         return True
 
-    def _sleep(self, until: float) -> bool:
+    def _sleep(self, until: float, cancelled: Callable[[], bool]) -> bool:
         while self.signs[self.other] <= self.heard:
             awake = connection.wait([self.pipe, self.other_ended], NAP_S)
             if self.pipe in awake:
                 try:
-                    self.last_words = self.pipe.recv() or self.last_words
+                    self.fault = self.pipe.recv() or self.fault
                 except (EOFError, OSError):
                     return False
-            elif self.other_ended in awake or time.monotonic() > until:
+            elif self.other_ended in awake or time.monotonic() > until or cancelled():
                 return False
         return True
 
@@ -139,12 +142,15 @@ def columns(spec: Spec) -> list[Column]:
 
 class RemoteTable:
     def __init__(self, context: Any, game: str, rows: int, spec: Spec, switches: dict[str, Any]) -> None:
-        self.spec, self.rows, self.replaced = spec, rows, 0
+        self.spec, self.rows, self.replaced, self.reason = spec, rows, 0, ""
+        self.replaced_at = 0.0
+        self.cancelled: Callable[[], bool] = lambda: False
+        self._unheard = False  # an answer that nobody waited for may still come
         self._context, self._made_of = context, (game, rows, spec, switches)
         self._shared = Shared(context, 64 + block_bytes(columns(spec), 1, rows))
         self._desk = Desk(self._shared, spec, rows)
-        self._deaths, self._seed = 0, 0
-        self._hire()
+        self._failures, self._seed = 0, 0
+        self._spawn()
 
     @property
     def pid(self) -> int:
@@ -161,21 +167,34 @@ class RemoteTable:
         if rows is not None:
             self._desk["moved"][: len(rows)] = rows
         if self._ask(ALL if rows is None else len(rows)):
-            self._deaths = 0
+            self._failures = 0
             return self._desk.read()
         return self._cut_off()
 
-    def close(self) -> None:
+    def leave(self) -> None:
+        """Tell the process to end; `close` waits for it."""
         self._desk.asked[0] = STOP
         self._line.tell()
-        self._process.join(2)
-        self._end_process()
+
+    def close(self, patience_s: float = LEAVE_S) -> None:
+        self.leave()
+        self._end_process(patience_s)
 
     def _ask(self, rows: int) -> bool:
+        if self._unheard:
+            return False
         self._desk.asked[0] = rows
         self._desk.asked[1:2].view(np.uint64)[0] = self._seed
         self._line.tell()
-        return self._line.listen(PATIENCE_S)
+        begun = time.monotonic()
+        if self._line.listen(patience_s(PATIENCE_S, self.rows, self._slowest_s), self.cancelled):
+            if rows != RESET:
+                self._slowest_s = max(self._slowest_s or 0.0, time.monotonic() - begun)
+            return True
+        if self.cancelled():
+            self._unheard = True
+            raise Cancelled
+        return False
 
     def _cut_off(self) -> Turn:
         """A new process has taken over; those of the old one are lost, and nobody knows what came next."""
@@ -183,39 +202,44 @@ class RemoteTable:
         turn = self.reset(seeds.derive(self._seed, "replaced", self.replaced))
         return turn._replace(reward=np.zeros_like(turn.reward), truncated=np.ones(self.rows, bool))
 
-    def _hire(self) -> None:
+    def _spawn(self) -> None:
         self._desk.numbers[:] = 0
+        self._unheard = False
+        self._slowest_s: float | None = None
         pipe, theirs = self._context.Pipe()
         args = (*self._made_of, self._shared, theirs)
         self._process = self._context.Process(target=serve, args=args, name="ludus-table", daemon=True)
+        self._process.needs_main = self._made_of[0].startswith("__main__:")
         self._process.start()
         theirs.close()
         self._line = Line(self._desk.signs, CALLER, pipe, self._process.sentinel)
 
     def _replace(self) -> None:
+        self._process.join(0.1)  # one that died leaves its exit code
+        code = self._process.exitcode
         self._end_process()
-        self._deaths += 1
-        words = self._line.last_words
-        if self._deaths > TRIES or "ludus.core.errors" in words:
-            last = words.strip().splitlines()[-1] if words else "it said nothing"
-            raise Failure(f"a table's process died {self._deaths} times: {last}") from RuntimeError(words)
-        self.replaced += 1
-        self._hire()
+        self._failures += 1
+        fault = self._line.fault
+        said = fault.line if fault else "hung" if code is None else f"died (exit code {code})"
+        if fault and fault.final:
+            raise Usage(said) from RuntimeError(fault.traceback)
+        if self._failures > TRIES:
+            cause = RuntimeError(fault.traceback) if fault else None
+            raise Failure(f"a table's process failed {self._failures} times: {said}") from cause
+        self.replaced, self.replaced_at = self.replaced + 1, time.monotonic()
+        self.reason = f"a table's process {'failed: ' if fault else ''}{said}"
+        self._spawn()
 
-    def _end_process(self) -> None:
-        self._process.kill()
-        self._process.join()
+    def _end_process(self, patience_s: float = 0.0) -> None:
+        processes.end(self._process, patience_s)
         with suppress(EOFError, OSError):
             while self._line.pipe.poll():
-                self._line.last_words = self._line.pipe.recv() or self._line.last_words
+                self._line.fault = self._line.pipe.recv() or self._line.fault
         self._line.pipe.close()
 
 
 def serve(game: str, rows: int, spec: Spec, switches: dict[str, Any], shared: Shared, pipe: Any) -> None:
     """A table's process: answer until told to stop or left alone."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None
     desk = Desk(shared, spec, rows)
@@ -226,8 +250,8 @@ def serve(game: str, rows: int, spec: Spec, switches: dict[str, Any], shared: Sh
             desk.write(_answer(table, desk))
             line.tell()
         table.close()
-    except BaseException:
-        pipe.send(traceback.format_exc())
+    except BaseException as error:
+        pipe.send(Fault.of(error))
         raise
 
 

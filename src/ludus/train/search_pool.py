@@ -21,8 +21,8 @@ from ludus.core.block import Block, Column
 from ludus.core.rules import Rules
 from ludus.nets.board import BoardNet
 from ludus.train.pool import LOOK_S, Delivery, never
-from ludus.train.selfplay import Cancelled, SelfPlay
-from ludus.train.worker import Plan
+from ludus.train.selfplay import SelfPlay
+from ludus.train.worker import Cancelled, Plan
 
 PAST_ROWS = 64
 """Past selves are asked for few games, but a GPU computes whole batches."""
@@ -121,6 +121,10 @@ class SearchPool:
     def beats(self) -> int:
         """Leaves that all groups valued so far."""
         return int(sum(worker.beat[0] for worker in self._workers))
+
+    def progress(self) -> float | None:
+        decisions = self._blocks[0][0].decisions
+        return sum(worker.beat[1] for worker in self._workers) / decisions / self.workers
 
     def health(self) -> dict[str, Any]:
         return {"workers": self.workers, "replaced": 0, "pids": []}

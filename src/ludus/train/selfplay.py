@@ -15,12 +15,7 @@ from ludus.core.table import Finished, RulesTable, Table, Turn
 from ludus.nets import NetConfig
 from ludus.search import Result, Search
 from ludus.train.league import PastPlayer, Seating
-from ludus.train.worker import Plan, Report
-
-
-class Cancelled(Exception):
-    """Nobody wants the block any more."""
-
+from ludus.train.worker import Cancelled, Plan, Report
 
 LONGEST = 64
 """Decisions of one game there is room for at first."""
@@ -71,7 +66,7 @@ class SelfPlay:
         """policy: what values leaves, if not a network of our own; make_past: makes that of past selves"""
         assert plan.alphazero is not None
         self.plan, self.index, self.config = plan, index, plan.alphazero
-        self.beat = np.zeros(1, np.int64) if beat is None else beat
+        self.beat = np.zeros(3, np.int64) if beat is None else beat
         table = games.table(plan.game, plan.rows, **plan.switches)
         assert isinstance(table, RulesTable)
         self.table, self.rules, self.spec = table, table.rules, table.spec
@@ -119,7 +114,8 @@ class SelfPlay:
         begun = time.perf_counter()
         self._inference = self._evaluated = 0.0
         searching = 0.0
-        while len(self.done) < block.decisions:
+        while (done := len(self.done)) < block.decisions:
+            self.beat[1] = done
             start = time.perf_counter()
             full = self.caps.random() < self.config.full_share
             simulations = self.config.search.simulations if full else self.config.quick
@@ -154,7 +150,7 @@ class SelfPlay:
         self.policy(states, *rest)
         self._inference += time.perf_counter() - start
         self._evaluated += len(states)
-        self.beat += len(states)
+        self.beat[0] += len(states)
 
     def _chosen(self, found: Result) -> np.ndarray:
         actions = found.best.copy()

@@ -1,6 +1,8 @@
 """Worker: a table and a copy of the policy. Fills one block at a time; knows nothing of processes."""
 
+import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +12,14 @@ from ludus import games
 from ludus.algos.alphazero import Config as AlphaZeroConfig
 from ludus.core import seeds
 from ludus.core.block import Block
+from ludus.core.errors import Failure
 from ludus.core.table import RulesTable, Table
 from ludus.nets import Memory, NetConfig
 from ludus.train.league import Seating, bot_player
+
+
+class Cancelled(Exception):
+    """Nobody wants the block any more."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +95,17 @@ class Worker:
         self, plan: Plan, index: int, past, beat: np.ndarray | None = None, policy=None,
         table: Table | None = None,
     ) -> None:  # fmt: skip
-        """past: weights of past selves. beat: int64 [1], counted up at every step as a sign of life.
+        """past: weights of past selves. beat: int64 [3]: counted up at every step as a sign of life;
+        decisions of the block that is being filled; milliseconds of the slowest step so far.
 
         policy, table: what chooses and what is played, if not a copy of our own.
         """
         self.plan, self.index = plan, index
-        self.beat = np.zeros(1, np.int64) if beat is None else beat
+        self.beat = np.zeros(3, np.int64) if beat is None else beat
+        self.cancelled: Callable[[], bool] = lambda: False
         self.table = table or games.table(plan.game, plan.rows, **plan.switches)
         self.spec = self.table.spec
+        self.checked = self.spec.obs_dtype.kind == "f" and not isinstance(self.table, RulesTable)
         self.policy = policy or make_policy(self.spec, plan.net)
         self.records = policy is None
         self.rng = seeds.generator(plan.seed, "worker", index, "policy")
@@ -121,7 +131,11 @@ class Worker:
         inference = teaching = stepping = 0.0
         begun = clock()
         for t in range(block.steps):
+            if self.cancelled():
+                raise Cancelled
+            self.beat[1] = t * block.rows
             turn, start = self.turn, clock()
+            self._refuse_infinite(turn.obs, self.every)
             memory = self._recall(block, t)
             actions, logp, memory = self.policy.act(turn.obs, turn.legal, self.rng, self.temperature, memory)
             if self.memory:
@@ -137,13 +151,15 @@ class Worker:
                 block["action"][t], block["logp"][t] = actions, logp
             start = clock()
             self.turn = self.seating.step(actions, report)
-            self.beat += 1
+            self.beat[0] += 1
             block["reward"][t] = self.turn.reward
             block["ended"][t] = self.turn.ended | self.turn.truncated
             block["bootstrap"][t] = self._bootstrap()
             if self.memory:
                 self.memory.forget(block["ended"][t])
-            stepping += clock() - start
+            took = clock() - start
+            self.beat[2] = max(self.beat[2], int(1000 * took))
+            stepping += took
         report.seconds = {
             "inference": inference,
             "stepping": stepping,
@@ -199,7 +215,17 @@ class Worker:
             return 0.0
         worth = np.where(cut[:, None], np.nan, np.zeros((1, self.spec.seats)))
         if last is not None:
+            self._refuse_infinite(last.obs, last.rows)
             memory = self.memory.at(last.rows, last.seats) if self.memory else None
             worth[last.rows] = 0
             worth[last.rows, last.seats] = self.policy.value(last.obs, memory)
         return worth
+
+    def _refuse_infinite(self, obs: np.ndarray, rows: np.ndarray) -> None:
+        """One of them would turn all weights into NaN. rows: int64 [N], whose observations they are"""
+        if not self.checked or math.isfinite(obs.sum(dtype=np.float64)):
+            return
+        for row, seen in zip(rows, obs, strict=True):
+            if not (finite := np.isfinite(seen)).all():
+                problem = f"has {seen[~finite][0]}, not a finite number"
+                raise Failure(f"{self.spec.game}: the observation in row {row} {problem}")

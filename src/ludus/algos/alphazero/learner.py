@@ -2,6 +2,7 @@
 
 import math
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -79,6 +80,7 @@ class Learner:
         )
         self.replay = Replay(rules, record(config, rules.spec), config.replay, seed)
         self.phase: Phase = lambda name: nullcontext()
+        self.cancelled: Callable[[], bool] = lambda: False
         self.progress = 0.0
         self.rate_scale = 1.0  # smaller after a training was rolled back
         self._owed = 0.0  # updates that are due
@@ -100,8 +102,7 @@ class Learner:
         set_rate(self.optimiser, self.rate_scale * config.learning_rate * falling)
         told["learner/learning_rate"] = rate_of(self.optimiser)
         sums, ages = torch.zeros(len(LOSSES) + 2, device=self.device), 0.0
-        updates = int(self._owed)
-        self._owed -= updates
+        updates, made = int(self._owed), 0
         lessons: deque[Future[Page]] = deque()
         for number in range(updates + AHEAD):
             if number < updates:
@@ -113,12 +114,16 @@ class Learner:
                     lesson = lessons.popleft().result()
                 with self.phase("optimising"):
                     sums += self._update(lesson)
-        if updates:
-            *losses, uncertainty, norm = (sums / updates).tolist()
+                made += 1
+                if self.cancelled():
+                    break
+        self._owed -= made
+        if made:
+            *losses, uncertainty, norm = (sums / made).tolist()
             told |= {f"losses/{name}": loss for name, loss in zip(LOSSES, losses, strict=True)}
             told |= {
                 "losses/grad_norm": norm, "policy/searched_entropy": uncertainty,
-                "replay/age": ages / updates, "learner/updates": updates,
+                "replay/age": ages / updates, "learner/updates": made,
             }  # fmt: skip
         return told
 

@@ -3,7 +3,7 @@
 A decision's advantage continues at the same seat's next decision in that game.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
@@ -43,6 +43,7 @@ class Learner:
         settings = device_settings(config.learning_rate, self.device)
         self.optimiser = torch.optim.Adam([self._flat], eps=1e-5, **settings)
         self.phase: Phase = lambda name: nullcontext()
+        self.cancelled: Callable[[], bool] = lambda: False
         self.progress = 0.0
         self.rate_scale = 1.0  # smaller after a training was rolled back
         self._seen_values = 0
@@ -164,8 +165,12 @@ class Learner:
             for pick in self._minibatches(total, runs):
                 last += self._replay(data, pick) if self.on_gpu else self._update(data, pick)
                 updates += 1
+                if self.cancelled():
+                    break
             sums += last
             epochs += 1
+            if self.cancelled():
+                break
             if config.target_kl and float(last[3]) * epochs / updates > config.target_kl:
                 break
         policy, value, entropy, kl, clipped, norm = (sums / updates).tolist()

@@ -1,0 +1,203 @@
+"""Processes that we start: one thread each for matrix products, and nothing they started outlives them.
+
+Every process leads a group of its own. It ends that group when the process that started it is gone, and who
+ends a process ends its group. Knows the operating system, nothing of games.
+"""
+
+import atexit
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Iterable, Iterator
+from multiprocessing import connection, context, get_all_start_methods, parent_process
+from typing import Any
+
+import psutil
+
+from ludus.core.errors import Usage
+
+ONE_THREAD = dict.fromkeys(
+    (
+        "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
+        "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS",
+    ),
+    "1",
+)  # fmt: skip
+"""There is a process for each core: a thread for each core in each of them would make all of them slow."""
+PR_SET_PDEATHSIG = 1
+_running: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class _Process:
+    """What our processes do beside those of `multiprocessing`."""
+
+    needs_main = False
+    """Whether it needs the main module, as for a game `__main__:Class`."""
+
+    def start(self) -> None:
+        main: Any = contextlib.nullcontext() if self.needs_main else _without_main()
+        with _environment(ONE_THREAD), main:
+            super().start()  # type: ignore[misc]
+        _running.add(self)
+
+    def run(self) -> None:
+        _lead_group()
+        try:
+            super().run()  # type: ignore[misc]
+        finally:
+            kill(children())
+
+
+class SpawnProcess(_Process, context.SpawnProcess):
+    pass
+
+
+class SpawnContext(context.SpawnContext):
+    Process = SpawnProcess  # type: ignore[assignment]
+
+
+CONTEXTS: dict[str, type[context.BaseContext]] = {"spawn": SpawnContext}
+
+if "forkserver" in get_all_start_methods():  # not on Windows
+
+    class ForkServerProcess(_Process, context.ForkServerProcess):
+        pass
+
+    class ForkServerContext(context.ForkServerContext):
+        Process = ForkServerProcess  # type: ignore[assignment]
+
+    class ForkProcess(_Process, context.ForkProcess):
+        pass
+
+    class ForkContext(context.ForkContext):
+        Process = ForkProcess  # type: ignore[assignment]
+
+    CONTEXTS |= {"forkserver": ForkServerContext, "fork": ForkContext}
+
+
+def make_context(start_method: str = "auto") -> Any:
+    """A context of `multiprocessing` whose processes are ours."""
+    if start_method == "auto":
+        start_method = "forkserver" if "forkserver" in CONTEXTS else "spawn"
+    if start_method not in CONTEXTS:
+        raise Usage(f"processes can't start by {start_method} here: take --start {' or '.join(CONTEXTS)}")
+    return CONTEXTS[start_method]()
+
+
+def end(process: Any, patience_s: float = 0.0) -> None:
+    """End a process and all that it started. patience_s: for leaving by itself"""
+    family = children(process.pid) if process.is_alive() else set()
+    process.join(max(0.0, patience_s))
+    if process.is_alive():
+        process.kill()
+    _kill_group(process.pid)
+    kill(family)
+    process.join()
+    _running.discard(process)
+
+
+def children(pid: int | None = None) -> set[psutil.Process]:
+    """All that a process, or this one, has started, and what they have; those that left the group too."""
+    try:
+        return set(psutil.Process(pid).children(recursive=True))
+    except psutil.Error:
+        return set()
+
+
+def kill(some: Iterable[psutil.Process]) -> None:
+    for one in some:
+        with contextlib.suppress(psutil.Error):
+            one.kill()
+
+
+@contextlib.contextmanager
+def ended_on_error() -> Iterator[None]:
+    """Whatever is started inside ends if something goes wrong there, Ctrl-C too."""
+    before = set(_running)
+    try:
+        yield
+    except BaseException:
+        for process in set(_running) - before:
+            end(process)
+        raise
+
+
+@atexit.register
+def _end_all() -> None:
+    for process in list(_running):
+        end(process)
+
+
+def _lead_group() -> None:
+    """Of a process that has just started."""
+    _running.clear()  # of the parent's, if we are its fork
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.environ.update(ONE_THREAD)
+    if "torch" in sys.modules:  # forked from the learner, with its threads
+        sys.modules["torch"].set_num_threads(1)
+    if hasattr(os, "setsid"):
+        with contextlib.suppress(PermissionError):  # it leads one already
+            os.setsid()
+    if sys.platform == "linux":
+        # A stopped process can't see that its parent died: have the kernel continue it then.
+        _let_fork_server_die()
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _let_fork_server_die() -> None:
+    """With the learner: it is our parent, and lives as long as anybody holds this descriptor."""
+    server = sys.modules.get("multiprocessing.forkserver")
+    held = getattr(getattr(server, "_forkserver", None), "_forkserver_alive_fd", None)
+    if held is not None:
+        os.close(held)
+        server._forkserver._forkserver_alive_fd = None  # type: ignore[union-attr]
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is None:
+        return
+    connection.wait([parent.sentinel])
+    kill(children())
+    _kill_group(os.getpid())
+    os._exit(1)
+
+
+def _kill_group(leader: int) -> None:
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left in it
+            os.killpg(leader, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Variables for a process that is about to start; ours stay as they were."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """A child imports the main module first: a script without a `__main__` guard would begin again in it, and
+    what was read from stdin can't be imported. Ours need nothing of it."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

@@ -1,0 +1,360 @@
+"""What goes wrong around a training: children left behind, processes that stop, slow and faulty games."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from ludus import machine, match, processes
+from ludus.config import overlay, resolve
+from ludus.core.errors import Failure, Stopped, Usage
+from ludus.store import checkpoint
+from ludus.store.run import EVENTS, read_config, read_lines
+from ludus.train import faults, loop
+from ludus.train.layout import lay_out
+from ludus.train.loop import spec_of, train
+from ludus.train.meter import Meter
+from ludus.train.remote_table import RemoteTable
+from trainings import gone, ludus_command, wait_until, workers_of
+
+POOLS = [{"workers": "2"}, {"workers": "0"}, {"workers": "2", "inference": "central", "device": "cpu"}]
+
+
+def events(folder: Path, what: str) -> list[dict]:
+    return [event for event in read_lines(folder / EVENTS) if event["event"] == what]
+
+
+def children(pids: Path) -> dict[int, list[psutil.Process]]:
+    """What `broken_envs.Family` has started in each worker, where it still is."""
+    found: dict[int, list[psutil.Process]] = {}
+    for line in pids.read_text().splitlines() if pids.exists() else []:
+        worker, child = map(int, line.split())
+        if psutil.pid_exists(child):
+            found.setdefault(worker, []).append(psutil.Process(child))
+    return found
+
+
+def all_of(found: dict[int, list[psutil.Process]]) -> list[psutil.Process]:
+    return [child for some in found.values() for child in some]
+
+
+# ---- nothing is left behind
+
+
+@pytest.mark.parametrize("more", POOLS, ids=str)
+def test_what_an_environment_started_ends_with_the_training(more, trained, importable, tmp_path):
+    pids, alive = tmp_path / "pids", []
+    trained(
+        "broken_envs:Family", lambda metrics: alive.extend(all_of(children(pids))),
+        switches={"pids": str(pids)}, rows=2, decisions=300, **more,
+    )  # fmt: skip
+    assert len(set(alive)) >= 4 and wait_until(lambda: gone(alive), 5)
+
+
+def test_what_an_environment_started_ends_with_a_worker_or_learner_that_is_killed(tmp_path):
+    pids = tmp_path / "pids"
+    words = f"train broken_envs:Family --set pids={pids} --preset test --rows 2 --workers 2 --log-s 0.1"
+    command = ludus_command(*words.split(), "--decisions", "1000000000", cwd=Path(__file__).parent)
+    command["args"] += ["--run", str(tmp_path / "run")]
+    training = subprocess.Popen(**command, stdout=subprocess.PIPE)
+    try:
+        assert any("decisions" in line for line in iter(training.stdout.readline, ""))
+        one, other = workers_of(psutil.Process(training.pid))
+        # What leads a session of its own can be found only as long as its parent lives.
+        grouped = [child for child in children(pids)[one.pid] if os.getsid(child.pid) == one.pid]
+        assert grouped
+        one.kill()
+        assert wait_until(lambda: gone(grouped), 20)
+        assert wait_until(lambda: len(workers_of(psutil.Process(training.pid))) == 2, 20)
+        left = children(pids)[other.pid]
+        other.suspend()
+        training.kill()
+        assert wait_until(lambda: gone([other, *left]), 20)
+    finally:
+        training.kill()
+        training.wait()
+        for child in all_of(children(pids)):
+            child.kill()
+
+
+def test_what_a_tables_process_started_ends_with_it(importable, tmp_path):
+    here = loop.games.table("broken_envs:Slow", 1)
+    told = {"pids": str(tmp_path / "pids")}
+    table = RemoteTable(processes.make_context(), "broken_envs:Family", 1, here.spec, told)
+    table.reset(0)
+    (grouped, _), killed = children(tmp_path / "pids")[table.pid], table.pid
+    os.kill(table.pid, signal.SIGKILL)
+    table.step(np.zeros(1, np.int32))
+    assert table.pid != killed and wait_until(lambda: gone([grouped]), 5)
+    after = children(tmp_path / "pids")[table.pid]
+    table.close()
+    assert wait_until(lambda: gone(after), 5)
+
+
+def test_a_failed_match_leaves_no_process(monkeypatch):
+    before = set(psutil.Process().children())
+    with pytest.raises(Failure, match="no bot"):
+        match.duel("tictactoe", "random", "nobody", 200, cores=2)
+    assert wait_until(lambda: gone(list(set(psutil.Process().children()) - before)), 5)
+
+
+# ---- threads
+
+
+def test_every_process_of_a_match_has_one_thread_for_its_matrix_products(monkeypatch):
+    seen: dict[int, dict[str, str]] = {}
+    over, before = threading.Event(), dict(os.environ)
+    known = {child.pid for child in psutil.Process().children()}
+
+    def look() -> None:
+        while not over.wait(0.02):
+            for child in psutil.Process().children():
+                if child.pid not in known:
+                    try:
+                        if "multiprocessing.spawn" in " ".join(child.cmdline()):
+                            seen[child.pid] = child.environ()
+                    except psutil.Error:
+                        pass
+
+    watch = threading.Thread(target=look)
+    watch.start()
+    monkeypatch.setattr(machine, "usable_cores", lambda: 2)
+    match.duel("tictactoe", "random", "random", 200)
+    over.set()
+    watch.join()
+    assert len(seen) == 2
+    assert all(processes.ONE_THREAD.items() <= environ.items() for environ in seen.values())
+    assert dict(os.environ) == before
+
+
+def test_every_worker_has_one_thread_for_its_matrix_products(trained):
+    seen: list[dict] = []
+    trained(
+        "tictactoe", lambda metrics: seen.extend(w.environ() for w in workers_of(psutil.Process())),
+        workers="2", decisions=2_000,
+    )  # fmt: skip
+    assert seen and all(processes.ONE_THREAD.items() <= environ.items() for environ in seen)
+
+
+def test_a_match_takes_the_cores_that_may_be_used(monkeypatch):
+    monkeypatch.setattr(machine, "usable_cores", lambda: 1)
+    monkeypatch.setattr(match, "ProcessPoolExecutor", None)
+    assert match.duel("tictactoe", "random", "random", 200).points.shape == (200, 2)
+
+
+@pytest.mark.parametrize(("there", "taken"), [(("spawn",), "spawn"), (("spawn", "forkserver"), "forkserver")])
+def test_processes_start_as_the_system_can(there, taken, monkeypatch):
+    known = {name: context for name, context in processes.CONTEXTS.items() if name in there}
+    monkeypatch.setattr(processes, "CONTEXTS", known)
+    assert processes.make_context("auto").get_start_method() == taken
+    with pytest.raises(Usage, match="--start spawn"):
+        processes.make_context("fork")
+
+
+# ---- stopping
+
+
+def test_a_worker_that_is_stopped_while_the_learner_saves_is_replaced(trained, monkeypatch):
+    monkeypatch.setattr("ludus.train.pool.ANSWER_S", 0.5)
+    stopped: list[psutil.Process] = []
+
+    def stop_one(metrics: dict) -> None:
+        if not stopped and metrics["decisions"] >= 2_000:
+            stopped.append(workers_of(psutil.Process())[0])
+            stopped[0].suspend()
+
+    often = {"every_s": 0.0, "every_decisions": 500}
+    folder, readings = trained(
+        "tictactoe", stop_one, workers="2", decisions=6_000, sync=True, checkpoints=often
+    )
+    assert readings[-1]["decisions"] >= 6_000 and readings[-1]["workers/replaced"] == 1
+    assert int(checkpoint.listed(folder)[-1].name) == readings[-1]["decisions"]
+    (event,) = events(folder, "worker replaced")
+    assert "did not answer" in event["reason"]
+    assert gone(stopped)
+
+
+@pytest.mark.parametrize("more", POOLS, ids=str)
+def test_the_clock_ends_a_training_inside_a_block(more, trained, importable, monkeypatch):
+    monkeypatch.setattr(loop, "PATIENCE_S", 0.2)
+    begun = time.monotonic()
+    with pytest.raises(Failure, match=r"nothing was learned within --seconds 1 .*block \d+ %"):
+        trained("broken_envs:Slow", seconds=1.0, **more)  # a block takes 25 s
+    assert time.monotonic() - begun < 15
+
+
+@pytest.mark.parametrize("more", POOLS[::2], ids=str)
+def test_the_clock_ends_a_training_whose_games_hang(more, trained, importable, monkeypatch):
+    monkeypatch.setattr(loop, "PATIENCE_S", 0.2)
+    begun = time.monotonic()
+    with pytest.raises(Failure, match="nothing was learned within --seconds 1"):
+        trained("broken_envs:Slow", seconds=1.0, switches={"first": 1e6}, **more)
+    assert time.monotonic() - begun < 15
+
+
+@pytest.mark.parametrize("more", POOLS, ids=str)
+def test_ctrl_c_is_heard_inside_a_block(more, trained, importable, monkeypatch):
+    monkeypatch.setattr("ludus.train.stop.PATIENCE_S", 0.2)
+    said: list[str] = []
+
+    def interrupt(text: str) -> None:
+        if "block" in text and not said:
+            said.append(text)
+            signal.raise_signal(signal.SIGINT)
+
+    begun = time.monotonic()
+    with pytest.raises(Stopped, match="stopped at 0 decisions"):
+        trained("broken_envs:Slow", status=interrupt, **more)
+    assert time.monotonic() - begun < 15
+
+
+@pytest.mark.parametrize(
+    ("game", "more"),
+    [
+        ("tictactoe", {"ppo": {"epochs": 10**9, "target_kl": 0.0}}),
+        ("connect4", {"alphazero": {"reuse": 1e9, "replay_least": 64}}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("sync", [False, True])
+def test_a_stop_does_not_wait_for_a_long_update(game, more, sync, trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "PATIENCE_S", 0.2)
+    told = {"workers": "0", "seconds": 1.0, "sync": sync, "run": str(tmp_path / "run"), **more}
+    begun = time.monotonic()
+    if sync:  # half an update can't be gone on from exactly
+        with pytest.raises(Failure, match="nothing was learned"):
+            trained(game, **told)
+    else:
+        trained(game, **told)
+    assert time.monotonic() - begun < 15
+    assert (int(checkpoint.listed(tmp_path / "run")[-1].name) > 0) == (not sync)
+
+
+def test_what_happens_before_the_first_metrics_is_told(trained, importable, monkeypatch):
+    monkeypatch.setattr(loop, "STATUS_S", 0.0)
+    said: list[str] = []
+    trained("broken_envs:Slow", status=said.append, workers="2", decisions=64, rows=4, steps=8)
+    assert said[0] == "starting 2 workers"
+    shares = [int(text.split()[-2]) for text in said if text.startswith("2 workers, first block ")]
+    assert len(set(shares)) >= 2 and shares == sorted(shares)
+
+
+def test_slow_games_that_live_are_not_taken_for_hung(trained, importable, monkeypatch):
+    monkeypatch.setattr("ludus.train.pool.PATIENCE_S", 0.3)
+    monkeypatch.setattr(faults, "START_ROW_S", 0.5)
+    _, readings = trained("broken_envs:Slow", workers="1", rows=16, steps=4, decisions=128)  # 0.8 s a step
+    assert readings[-1]["workers/replaced"] == 0
+
+
+# ---- games that fail
+
+
+@pytest.mark.parametrize("more", POOLS, ids=str)
+def test_a_game_that_seldom_raises_is_restarted_and_the_fault_is_told(more, trained, importable, tmp_path):
+    folder, readings = trained(
+        "broken_envs:Seldom", decisions=3_000, switches={"mark": str(tmp_path / "mark")}, **more
+    )
+    assert readings[-1]["decisions"] >= 3_000 and readings[-1]["workers/replaced"] == 1
+    (event,) = events(folder, "worker replaced")
+    told = r"step in row 0 raised ValueError: the bridge is out \(.*broken_envs.py:\d+\)"
+    assert re.search(told, event["reason"]) and "second" not in event["reason"]
+
+
+@pytest.mark.parametrize("more", POOLS, ids=str)
+def test_a_game_that_always_raises_ends_with_its_fault_and_place(more, trained, importable):
+    told = (
+        rf"{faults.TRIES + 1} times: .*step in row 0 raised RuntimeError: the bridge is out \(.*envs.py:\d+\)"
+    )
+    with pytest.raises(Failure, match=told):
+        trained("broken_envs:Raising", **more)
+
+
+@pytest.mark.parametrize("more", POOLS, ids=str)
+@pytest.mark.parametrize("cut", [False, True])
+def test_infinite_observations_are_named(more, cut, trained, importable):
+    with pytest.raises(Failure, match=r"broken_envs:Infinite: the observation in row \d+ has inf"):
+        trained("broken_envs:Infinite", switches={"cut": cut}, **more)
+
+
+def test_a_rollback_does_not_turn_the_clock():
+    meter = Meter(spec_of(resolve("tictactoe", "test")), 0)
+    meter.load_state_dict({"decisions": 7, "games": 0, "seconds": 100.0})
+    meter.start_clock()
+    time.sleep(0.2)
+    assert 100.2 <= meter.seconds() < 110
+    kept = meter.state_dict()
+    time.sleep(0.2)
+    meter.load_state_dict(kept)
+    assert 100.4 <= meter.seconds() < 110
+
+
+# ---- sizes
+
+
+def test_blocks_that_do_not_fit_are_refused_before_anything_starts(ludus, tmp_path):
+    code, _, err = ludus("train", "tictactoe", "--preset", "test", "--rows", "1000000000", "--run", "run")
+    assert code == 2 and "GiB are free: lower --rows" in err and not (tmp_path / "run").exists()
+
+
+def test_workers_are_as_many_as_there_is_memory_for_their_blocks(monkeypatch):
+    monkeypatch.setattr(machine, "usable_cores", lambda: 16)
+    monkeypatch.setattr(machine, "memory_bytes", lambda: (64 * 2**30, 16 * 2**30))
+    config = overlay(resolve("tictactoe", "test"), {"device": "cpu"}, "test")
+    assert lay_out(config, spec_of(config)).workers > 8
+    config = overlay(config, {"rows": 2**19}, "test")
+    assert 1 <= lay_out(config, spec_of(config)).workers < 8
+
+
+def test_only_workers_that_are_there_have_blocks(monkeypatch, trained):
+    made: list[int] = []
+    shared = loop.ProcessPool.__init__.__globals__["Shared"]
+    monkeypatch.setattr(machine, "usable_cores", lambda: 64)
+    monkeypatch.setattr(
+        "ludus.train.pool.Shared", lambda context, size: (made.append(size), shared(context, size))[1]
+    )
+    trained("tictactoe", workers="2", decisions=1_000, sync=True)
+    assert len([size for size in made if size > 10_000]) == 2
+
+
+def test_rows_follow_the_measured_speed_and_stay(importable, tmp_path):
+    def sizes(game: str, **changes) -> tuple[int, int]:
+        told = {"run": str(tmp_path / f"{game[-4:]}{len(changes)}"), "workers": "1", "log_s": 0.0, **changes}
+        config = read_config(train(overlay(resolve(game), told, "test"), lambda metrics: None))
+        return config.rows, config.steps
+
+    slow = sizes("broken_envs:Slow", decisions=1, switches={"step_s": 0.004})
+    assert 4 <= slow[0] < 16 and slow[1] == 64
+    assert sizes("broken_envs:Slow", decisions=1_500, switches={"step_s": 0.0}) == slow
+    assert sizes("gym:CartPole-v1", decisions=1) == (32, 64)
+    assert sizes("broken_envs:Slow", decisions=1, sync=True, switches={"step_s": 0.0}) == (32, 64)
+
+
+# ---- scripts
+
+
+SCRIPT = """
+from ludus.config import overlay, resolve
+from ludus.train.loop import train
+
+changes = {"run": "run", "workers": "2", "decisions": 1_000}
+print(train(overlay(resolve("tictactoe", "test"), changes, "script"), lambda metrics: None))
+"""
+
+
+@pytest.mark.parametrize("from_stdin", [False, True])
+def test_a_script_without_a_main_guard_trains(from_stdin, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-" if from_stdin else "script.py"], input=SCRIPT, cwd=tmp_path, env=env,
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout.strip() == "run", done.stderr
