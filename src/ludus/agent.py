@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 
+from ludus.config import Config
 from ludus.core import seeds
 from ludus.core.dice import next64
 from ludus.core.errors import Usage
 from ludus.core.jit import njit
 from ludus.core.rules import Bot, Rules, States, Streams
 from ludus.core.table import Table, Turn
-from ludus.nets import Memory
+from ludus.nets import Memory, NetConfig
 from ludus.search.bot import SearchBot, parse_think
 from ludus.store.run import read_config, read_weights
 from ludus.train.worker import make_policy
@@ -28,29 +29,43 @@ def uniforms(rng, out):
         out[i] = np.float32(next64(rng[i]) >> np.uint64(40)) / np.float32(1 << 24)
 
 
+Weights = dict[str, np.ndarray]
+"""A network's, by name."""
+
+
 def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot:
     """The agent of a run. think: how far it looks ahead. at: which of its selves"""
     config = read_config(folder)
     if config.algo == "ppo":
-        rollouts, seconds = parse_think(think) if think else (0, 0.0)
-        if seconds:
+        if think and parse_think(think)[1]:
             raise Usage(
                 f"{folder} was trained by ppo, and looks into a number of futures: say +64, not +{think}"
             )
-        return Agent(rules, folder, rollouts, at)
+        return agent_of(rules, config, read_weights(folder, at), think)
     import torch
 
+    torch.set_num_threads(1)  # matches run on all cores already, and for one game more threads gain little
+    agent = agent_of(rules, config, read_weights(folder, at))
+    assert isinstance(agent, SearchBot)
+    agent.think(*_first_position(rules))  # what comes first takes longer: not in the time for a move
+    if think:
+        agent.limit(think)
+    return agent
+
+
+def agent_of(rules: Rules, config: Config, weights: Weights, think: str = "") -> Bot:
+    """The agent that was trained as configured and has these weights."""
+    if config.algo == "ppo":
+        return Agent(rules, config.net, weights, parse_think(think)[0] if think else 0)
     from ludus.algos.alphazero import utility
     from ludus.algos.alphazero.evaluators import CpuNetwork
 
-    torch.set_num_threads(1)  # matches run on all cores already, and for one game more threads gain little
     network = CpuNetwork(rules, config.net)
-    network.load_named(read_weights(folder, at))
+    network.load_named(weights)
     search = config.alphazero.search
     agent = SearchBot(
         rules, SIMULATIONS, search.exploration, search.first_play, network, utility(config.alphazero)
     )
-    agent.think(*_first_position(rules))  # what comes first takes longer: not in the time for a move
     if think:
         agent.limit(think)
     return agent
@@ -65,10 +80,10 @@ def _first_position(rules: Rules) -> tuple[States, Streams]:
 class Agent:
     """The policy of a run. With `rollouts`, it tries its best ideas on that many redealt futures each."""
 
-    def __init__(self, rules: Rules, folder: Path, rollouts: int = 0, at: str = "") -> None:
+    def __init__(self, rules: Rules, net: NetConfig, weights: Weights, rollouts: int = 0) -> None:
         self.rules, self.rollouts = rules, rollouts
-        self.policy = make_policy(rules.spec, read_config(folder).net)
-        self.policy.load_named(read_weights(folder, at))
+        self.policy = make_policy(rules.spec, net)
+        self.policy.load_named(weights)
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
         obs, legal = self._look(states)
@@ -139,12 +154,11 @@ class Agent:
 class TableAgent:
     """The policy of a run at any table, always with its first choice; remembers if it has a memory."""
 
-    def __init__(self, table: Table, folder: Path, at: str = "") -> None:
-        config = read_config(folder)
-        self.policy = make_policy(table.spec, config.net)
-        self.policy.load_named(read_weights(folder, at))
+    def __init__(self, table: Table, net: NetConfig, weights: Weights) -> None:
+        self.policy = make_policy(table.spec, net)
+        self.policy.load_named(weights)
         self.box = table.spec.box
-        self.memory = Memory(config.net, table.rows, table.spec.seats) if config.net.memory else None
+        self.memory = Memory(net, table.rows, table.spec.seats) if net.memory else None
 
     def choose(self, rows: np.ndarray, turn: Turn) -> np.ndarray:
         if self.memory is None:

@@ -91,12 +91,14 @@ def _value(args: list[str], flag: str) -> str | None:
 
 def run(args: list[str]) -> None:
     config = parse(args)
+    from ludus.evaluation import Evaluator
     from ludus.train.loop import train
     from ludus.ui.dashboard import Dashboard
 
     columns = None if ":" in config.game else getattr(games.find(config.game), "columns", None)
+    evaluator = Evaluator(config)
     with Dashboard(config, columns) as dashboard:
-        folder = train(config, dashboard.show, dashboard.tell)
+        folder = train(config, dashboard.show, dashboard.tell, evaluate=evaluator)
     if config.profile:
         dashboard.console.print(_profile(folder))
     dashboard.console.print(f"the run is in {folder}")

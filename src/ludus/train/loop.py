@@ -38,9 +38,19 @@ Screen = Callable[[dict[str, Any]], None]
 """Shows the newest metrics; training never waits for it."""
 Listener = Callable[[str, dict[str, Any]], None]
 """Is told of every event and its details, from any thread."""
+Status = Callable[[str], None]
+"""Is told what a training does before its first metrics."""
+Evaluate = Callable[[int, int, Callable[[], dict[str, np.ndarray]], bool], dict[str, float]]
+"""Decisions at the call before and now, the weights, whether the training ends: metrics, if there are new."""
 
 
-def train(config: Config, screen: Screen, listener: Listener = lambda what, details: None) -> Path:
+def train(
+    config: Config,
+    screen: Screen,
+    listener: Listener = lambda what, details: None,
+    status: Status = lambda text: None,
+    evaluate: Evaluate = lambda before, decisions, weights, last: {},
+) -> Path:
     """Train until the budget is spent, from the newest checkpoint if the run has one; the run's folder."""
     spec = spec_of(config)
     layout = lay_out(config, spec)
@@ -49,7 +59,7 @@ def train(config: Config, screen: Screen, listener: Listener = lambda what, deta
     outlets = None
     try:
         outlets = Outlets(run, config, new=not checkpoint.listed(run.folder))
-        training = Training(config, spec, layout, run, screen)
+        training = Training(config, spec, layout, run, screen, status, evaluate)
         with Stop() as stop:
             training.run_to_end(stop)
     except Exception as error:
@@ -66,8 +76,11 @@ def train(config: Config, screen: Screen, listener: Listener = lambda what, deta
 class Training:
     """A run in memory: what learns, who plays, and what is known about it."""
 
-    def __init__(self, config: Config, spec: Spec, layout: Layout, run: Run, screen: Screen) -> None:
-        self.config, self.run, self.screen = config, run, screen
+    def __init__(
+        self, config: Config, spec: Spec, layout: Layout, run: Run, screen: Screen, status: Status,
+        evaluate: Evaluate,
+    ) -> None:  # fmt: skip
+        self.config, self.run, self.screen, self.evaluate = config, run, screen, evaluate
         torch.manual_seed(seeds.derive(config.seed, "learner"))
         torch.set_num_threads(layout.threads)
         self.learner = algos.find(config.algo).make_learner(config, spec, layout.device)
@@ -87,6 +100,7 @@ class Training:
         if config.inference == "auto" and layout.central and not config.sync:
             layout = measured_layout(config, layout, self.learner, lambda one: self._make_pool(one, start))
         self.layout = layout
+        status(f"starting {layout.workers} workers" if layout.workers else "starting")
         self.pool = self._make_pool(layout, start)
         self.league = League(self.pool.past, config.decisions)
         if kept:
@@ -95,6 +109,7 @@ class Training:
         self.sizer = Sizer(layout.workers, machine.usable_cores()) if resizable else None
         self.saver = Saver(run.folder, config.checkpoints, start, self._saved)
         self._saved_at, self._saved_decisions = time.monotonic(), start
+        self._evaluated = start
         run.event(
             "resume" if kept else "start", decisions=start, layout=layout.why, workers=layout.workers,
             device=layout.device,
@@ -145,6 +160,8 @@ class Training:
             self.league.add(deliveries, self.vector, self.version, meter.decisions)
         spent = meter.spent(self.config.decisions, self.config.seconds)
         if spent or self.config.sync or meter.due(self.config.log_s):
+            with meter.phase("evaluating"):
+                losses |= self._evaluate(spent)
             with meter.phase("reporting"):
                 self._report(losses)
         if spent or stop.asked or self._save_due():
@@ -158,10 +175,31 @@ class Training:
         flatten(self.learner.net, self.vector)
         self.pool.publish(self.vector, self.version, self.learner.taught)
 
+    def _evaluate(self, last: bool) -> dict[str, float]:
+        """New results of the evaluation, if there are any. It can fail without harm to the training."""
+        before, self._evaluated = self._evaluated, self.meter.decisions
+        try:
+            found = self.evaluate(before, self.meter.decisions, self._weights, last)
+        except Exception as error:
+            self.evaluate = lambda before, decisions, weights, last: {}
+            self.run.event("evaluation failed", reason=f"{type(error).__name__}: {error}")
+            return {}
+        if found:
+            self.run.event("evaluation", **found)
+        return found
+
+    def _weights(self) -> dict[str, np.ndarray]:
+        """A copy of the network's, by name."""
+        named = self.learner.net.state_dict().items()
+        return {name: tensor.detach().cpu().contiguous().numpy().copy() for name, tensor in named}
+
     def _report(self, losses: dict[str, float]) -> None:
         health = self.pool.health()
         metrics = self.meter.read(losses, health) | self.league.metrics()
         metrics["layout"] = self.layout.why
+        measure = self.meter.measure(metrics)
+        if measure is not None:
+            metrics["measure"] = measure
         if self.config.price_per_hour:
             metrics |= self.meter.cost(self.config.price_per_hour)
         if health["replaced"] > self.replaced:
