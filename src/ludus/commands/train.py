@@ -14,9 +14,9 @@ from tyro.conf import UseAppendAction, arg
 from ludus import games, switches
 from ludus.commands.runs import found
 from ludus.config import Config, resolve
-from ludus.core.errors import Usage
+from ludus.core.errors import Stopped, Usage
 from ludus.store.mirror import is_url, misfit, restore
-from ludus.store.run import CONFIG, is_run, read_config
+from ludus.store.run import CONFIG, METRICS, folder_of, is_run, read_config, read_lines
 from ludus.train.profile import TABLE
 
 EXTRA: dict[str, Any] = {
@@ -95,13 +95,23 @@ def run(args: list[str]) -> None:
     from ludus.train.loop import train
     from ludus.ui.dashboard import Dashboard
 
-    columns = None if ":" in config.game else getattr(games.find(config.game), "columns", None)
+    native = ":" not in config.game
+    columns = getattr(games.find(config.game), "columns", None) if native else None
+    folder = folder_of(config)
+    history = read_lines(folder / METRICS) if is_run(folder) else []
     evaluator = Evaluator(config)
-    with Dashboard(config, columns) as dashboard:
-        folder = train(config, dashboard.show, dashboard.tell, evaluate=evaluator)
+    dashboard = Dashboard(config, columns, evaluator.opponents, history)
+    try:
+        with dashboard:
+            folder = train(config, dashboard.show, dashboard.tell, dashboard.status, evaluator)
+    except Stopped:
+        dashboard.summary(folder, native, stopped=True)
+        raise
+    finally:
+        evaluator.close()
     if config.profile:
         dashboard.console.print(_profile(folder))
-    dashboard.console.print(f"the run is in {folder}")
+    dashboard.summary(folder, native, stopped=False)
 
 
 def _profile(folder: Path) -> Table:
