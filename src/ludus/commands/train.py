@@ -5,7 +5,7 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import tyro
 from rich.table import Table
@@ -18,6 +18,9 @@ from ludus.core.errors import Stopped, Usage
 from ludus.store.mirror import is_url, misfit, restore
 from ludus.store.run import CONFIG, METRICS, folder_of, is_run, read_config, read_lines
 from ludus.train.profile import TABLE
+
+if TYPE_CHECKING:
+    from ludus.ui.dashboard import Dashboard
 
 EXTRA: dict[str, Any] = {
     "set": (
@@ -91,27 +94,34 @@ def _value(args: list[str], flag: str) -> str | None:
 
 def run(args: list[str]) -> None:
     config = parse(args)
-    from ludus.evaluation import Evaluator
-    from ludus.train.loop import train
     from ludus.ui.dashboard import Dashboard
 
-    native = ":" not in config.game
+    native, folder = ":" not in config.game, folder_of(config)
     columns = getattr(games.find(config.game), "columns", None) if native else None
-    folder = folder_of(config)
     history = read_lines(folder / METRICS) if is_run(folder) else []
-    evaluator = Evaluator(config)
-    dashboard = Dashboard(config, columns, evaluator.opponents, history)
+    dashboard = Dashboard(config, columns, history)
     try:
         with dashboard:
-            folder = train(config, dashboard.show, dashboard.tell, dashboard.status, evaluator)
+            _train(config, dashboard)
     except Stopped:
         dashboard.summary(folder, native, stopped=True)
         raise
-    finally:
-        evaluator.close()
     if config.profile:
         dashboard.console.print(_profile(folder))
     dashboard.summary(folder, native, stopped=False)
+
+
+def _train(config: Config, dashboard: "Dashboard") -> None:
+    dashboard.status("loading")
+    from ludus.evaluation import Evaluator
+    from ludus.train.loop import train
+
+    evaluator = Evaluator(config)
+    dashboard.expect(evaluator.opponents)
+    try:
+        train(config, dashboard.show, dashboard.tell, dashboard.status, evaluator)
+    finally:
+        evaluator.close()
 
 
 def _profile(folder: Path) -> Table:

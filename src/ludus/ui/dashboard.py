@@ -43,21 +43,21 @@ class Dashboard:
     """Show a training's metrics as they come. Use as a context."""
 
     def __init__(
-        self, config: Config, columns: Columns = None, opponents: Iterable[str] = (),
-        history: Iterable[Metrics] = (), console: Console | None = None,
+        self, config: Config, columns: Columns = None, history: Iterable[Metrics] = (),
+        console: Console | None = None,
     ) -> None:  # fmt: skip
-        """opponents: of evaluations. history: metrics of the run before it was resumed"""
+        """history: metrics of the run before it was resumed"""
         self.config, self.columns = config, columns
         self.console = console or Console(highlight=False)
-        self.trends, self._history = Trends(list(opponents)), list(history)
+        self.trends, self._history = Trends(), list(history)
         self.metrics: Metrics = {}
         """The newest; a name that was there once stays, so that rows keep their places."""
         self.troubles: list[str] = []
-        self._status, self._status_at, self._line_at = "", -STATUS_S, 0.0
+        self._status, self._status_at, self._line_at = "", time.monotonic(), 0.0
         self._pending = False
         self._live: Live | None = None
         self._stack = contextlib.ExitStack()
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()  # of what is shown; taken last, because drawing takes it too
 
     def __enter__(self) -> "Dashboard":
         if self.console.is_terminal:
@@ -70,6 +70,8 @@ class Dashboard:
         if self._pending:
             self._print_line()
         self._status = ""
+        if self._live and not self.metrics:
+            self._live.transient = True  # it never came to anything: leave no empty panel
         self._refresh()
         self._stack.close()
         self._live = None
@@ -83,8 +85,8 @@ class Dashboard:
         for trend in self.trends.shown():
             if trend.values:
                 value, at = trend.best
-                best = f"best {value:+.2f} at {at:,} decisions"
-                lines.append("  ".join(filter(None, (trend.label, trend.value(), trend.won(), best))))
+                now = f"{trend.label:<16} {trend.value():>16}  {trend.won():>9}"
+                lines.append(f"  {now}  best {value:+.2f} at {at:,} decisions")
         more = f"--decisions {2 * made}"
         if self.config.seconds and spent >= self.config.seconds:
             more = f"--seconds {2 * self.config.seconds:.0f}"
@@ -98,15 +100,20 @@ class Dashboard:
 
     # ---- what is told
 
+    def expect(self, opponents: Iterable[str]) -> None:
+        """There will be evaluations against these."""
+        self.trends.expect(opponents)
+
     def status(self, text: str) -> None:
         """What happens now, as long as there is nothing else to see."""
         with self._lock:
-            self._status, now = text, time.monotonic()
-            if self._live:
-                self._refresh()
-            elif not self.metrics and now - self._status_at >= STATUS_S:
-                self._status_at = now
-                self.console.print(text, markup=False, soft_wrap=True)
+            self._status = text
+        if self._live:
+            return self._refresh()
+        now = time.monotonic()
+        if not self.metrics and now - self._status_at >= STATUS_S:
+            self._status_at = now
+            self.console.print(text, markup=False, soft_wrap=True)
 
     def tell(self, what: str, details: dict[str, Any]) -> None:
         """An event that people should know of while they watch. May be called from any thread."""
@@ -115,10 +122,10 @@ class Dashboard:
         text = f"{what}: {details['reason']}"
         with self._lock:
             self.troubles.append(text)
-            if self._live:
-                self._refresh()
-            else:
-                self.console.print(text, markup=False, soft_wrap=True)
+        if self._live:
+            self._refresh()
+        else:
+            self.console.print(text, markup=False, soft_wrap=True)
 
     def show(self, metrics: Metrics) -> None:
         with self._lock:
@@ -128,13 +135,13 @@ class Dashboard:
             self._history = []
             self.metrics, self._status = {**self.metrics, **metrics}, ""
             self.trends.read(metrics)
-            if self._live:
-                return self._refresh()
-            now = time.monotonic()
-            self._pending = True
-            if now - self._line_at >= max(LINE_S, LINE_SHARE * metrics["seconds"]) or not self._line_at:
-                self._line_at = now
-                self._print_line()
+        if self._live:
+            return self._refresh()
+        now = time.monotonic()
+        self._pending = True
+        if now - self._line_at >= max(LINE_S, LINE_SHARE * metrics["seconds"]) or not self._line_at:
+            self._line_at = now
+            self._print_line()
 
     def _refresh(self) -> None:
         if self._live:

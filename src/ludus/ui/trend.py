@@ -1,5 +1,6 @@
 """Is it getting better: how a training's measures went from its first reading to now."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,9 +42,13 @@ class Trend:
 class Trends:
     """All measures that a training's metrics hold."""
 
-    def __init__(self, opponents: list[str]) -> None:
-        self.evaluations = {name: Trend(_against(name)) for name in opponents}
+    def __init__(self) -> None:
+        self.evaluations: dict[str, Trend] = {}
         self.measure = Trend("")
+
+    def expect(self, opponents: Iterable[str]) -> None:
+        for name in opponents:
+            self.evaluations.setdefault(name, Trend(_against(name)))
 
     def read(self, metrics: Metrics) -> None:
         made = metrics["decisions"]
@@ -52,7 +57,7 @@ class Trends:
                 self._evaluated(name[5:-6], metrics)
         rated = metrics.get("measure") == metrics.get("rating/self") and not plays_others(metrics)
         if "measure" in metrics and not rated:  # nobody is rated by games against itself
-            self.measure.label = self._name(metrics)
+            self.measure.label = self.measure.label or self._name(metrics)
             self.measure.add(made, metrics["measure"])
 
     def _evaluated(self, opponent: str, metrics: Metrics) -> None:
