@@ -1,6 +1,8 @@
 """A trained policy as a bot: plays any native game, and may look ahead with its own policy and value."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from ludus.core.dice import next64
 from ludus.core.errors import Usage
 from ludus.core.jit import njit
 from ludus.core.rules import Bot, Rules, States, Streams
+from ludus.core.spec import Spec
 from ludus.core.table import Table, Turn
 from ludus.nets import Memory, NetConfig
 from ludus.search.bot import SearchBot, parse_think
@@ -31,6 +34,7 @@ def uniforms(rng, out):
 
 Weights = dict[str, np.ndarray]
 """A network's, by name."""
+MakePolicy = Callable[[Spec, NetConfig], Any]
 
 
 def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot:
@@ -53,10 +57,12 @@ def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot
     return agent
 
 
-def agent_of(rules: Rules, config: Config, weights: Weights, think: str = "") -> Bot:
-    """The agent that was trained as configured and has these weights."""
+def agent_of(
+    rules: Rules, config: Config, weights: Weights, think: str = "", policy: MakePolicy = make_policy
+) -> Bot:
+    """The agent that was trained as configured and has these weights. policy: what computes its network"""
     if config.algo == "ppo":
-        return Agent(rules, config.net, weights, parse_think(think)[0] if think else 0)
+        return Agent(rules, config.net, weights, parse_think(think)[0] if think else 0, policy)
     from ludus.algos.alphazero import utility
     from ludus.algos.alphazero.evaluators import CpuNetwork
 
@@ -80,9 +86,12 @@ def _first_position(rules: Rules) -> tuple[States, Streams]:
 class Agent:
     """The policy of a run. With `rollouts`, it tries its best ideas on that many redealt futures each."""
 
-    def __init__(self, rules: Rules, net: NetConfig, weights: Weights, rollouts: int = 0) -> None:
+    def __init__(
+        self, rules: Rules, net: NetConfig, weights: Weights, rollouts: int = 0,
+        policy: MakePolicy = make_policy,
+    ) -> None:  # fmt: skip
         self.rules, self.rollouts = rules, rollouts
-        self.policy = make_policy(rules.spec, net)
+        self.policy = policy(rules.spec, net)
         self.policy.load_named(weights)
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
@@ -154,8 +163,10 @@ class Agent:
 class TableAgent:
     """The policy of a run at any table, always with its first choice; remembers if it has a memory."""
 
-    def __init__(self, table: Table, net: NetConfig, weights: Weights) -> None:
-        self.policy = make_policy(table.spec, net)
+    def __init__(
+        self, table: Table, net: NetConfig, weights: Weights, policy: MakePolicy = make_policy
+    ) -> None:
+        self.policy = policy(table.spec, net)
         self.policy.load_named(weights)
         self.box = table.spec.box
         self.memory = Memory(net, table.rows, table.spec.seats) if net.memory else None

@@ -30,7 +30,7 @@ GAMES, FEW_GAMES = 200, 40
 """Against each opponent, unless told; few for agents that search."""
 SIMULATIONS = "16"
 """Of agents that search."""
-CHUNK, SMALL_CHUNK, ROWS = 50, 4, 16
+CHUNK, SMALL_CHUNK, ROWS = 100, 4, 16
 """Deals side by side; small for agents that search. Environments side by side."""
 ALONE = "alone"
 """The opponent of those who have a game to themselves."""
@@ -93,7 +93,7 @@ class Evaluator:
 
         assert self._job is not None
         threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # small batches: more threads would wait for each other
+        torch.set_num_threads(1)  # on busy cores, threads that wait for each other are 20 times slower
         try:
             while not self._late():
                 next(self._job)
@@ -123,7 +123,10 @@ class Evaluator:
         """Against each bot, chunk by chunk; every evaluation has the same deals."""
         rules, game = self._rules, self.config.game
         assert rules is not None
-        agent = agent_of(rules, self.config, weights, SIMULATIONS if self.searches else "")
+        from ludus.nets.policy import TorchPolicy  # its threads can be limited in this process
+
+        think = SIMULATIONS if self.searches else ""
+        agent = agent_of(rules, self.config, weights, think, TorchPolicy)
         deals, size = max(2, -(-self.games // rules.spec.seats)), SMALL_CHUNK if self.searches else CHUNK
         found: dict[str, list[match.Results]] = {name: [] for name in self.opponents}
         for number, start in enumerate(range(0, deals, size)):
@@ -145,9 +148,11 @@ class Evaluator:
 
     def _table_duels(self, weights: Weights) -> Steps[list[Duel]]:
         """At somebody else's environment: against random play, or alone."""
+        from ludus.nets.policy import TorchPolicy
+
         if self._table is None:
             self._table = games.table(self.config.game, ROWS, **self.config.switches)
-        agent = TableAgent(self._table, self.config.net, weights)
+        agent = TableAgent(self._table, self.config.net, weights, TorchPolicy)
         seed = seeds.derive(self.config.seed, "evaluation")
         found = []
         for name in self.opponents:
