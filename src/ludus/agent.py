@@ -1,17 +1,19 @@
 """A trained policy as a bot: plays any native game, and may look ahead with its own policy and value."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ludus.config import Config
 from ludus.core import seeds
 from ludus.core.dice import next64, uniforms
 from ludus.core.errors import Usage
 from ludus.core.rules import Bot, Rules, States, Streams
 from ludus.core.spec import Spec
 from ludus.core.table import Table, Turn
-from ludus.nets import Memory
+from ludus.nets import Memory, NetConfig
 from ludus.search.bot import SearchBot, parse_think
 from ludus.store.run import check_fit, peek_config, read_weights
 from ludus.train.worker import make_policy
@@ -22,44 +24,72 @@ SIMULATIONS = 256
 """Positions that an agent which searches looks at, unless told."""
 
 
+Weights = dict[str, np.ndarray]
+"""A network's, by name."""
+MakePolicy = Callable[[Spec, NetConfig], Any]
+
+
 def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot:
-    """The agent of a run. think: how far it looks ahead. at: which of its selves"""
-    config = peek_config(folder)
+    """The agent of a run. think: how far it looks ahead. at: which of its weights"""
+    config, weights = peek_config(folder), read_weights(folder, at)
     if config.algo == "ppo":
-        rollouts, seconds = parse_think(think) if think else (0, 0.0)
-        if seconds:
-            raise Usage(
-                f"{folder} was trained by ppo, and looks into a number of futures: say +64, not +{think}"
-            )
-        if not config.net.memory:
-            return Agent(rules, folder, rollouts, at)
-        if think:
-            raise Usage(f"{folder} has a network with memory, which can't look ahead: leave out +{think}")
-        return RememberingAgent(rules, folder, at)
+        return agent_of(rules, config, weights, think, source=str(folder))
     import torch
 
-    from ludus.algos.alphazero import utility
-    from ludus.algos.alphazero.evaluators import CpuNetwork
-
     torch.set_num_threads(1)  # matches run on all cores already, and for one game more threads gain little
-    network = CpuNetwork(rules, config.net)
-    weights = read_weights(folder, at)
-    check_fit(folder, weights, network.net.state_dict())
-    network.load_named(weights)
-    search = config.alphazero.search
-    agent = SearchBot(
-        rules, SIMULATIONS, search.exploration, search.first_play, network, utility(config.alphazero)
-    )
+    agent = agent_of(rules, config, weights, source=str(folder))
+    assert isinstance(agent, SearchBot)
     agent.think(*_first_position(rules))  # what comes first takes longer: not in the time for a move
     if think:
         agent.limit(think)
     return agent
 
 
-def _policy(spec: Spec, folder: Path, at: str) -> Any:
-    """The policy of a run with its weights."""
-    policy, weights = make_policy(spec, peek_config(folder).net), read_weights(folder, at)
-    check_fit(folder, weights, policy.blank())
+def agent_of(
+    rules: Rules, config: Config, weights: Weights, think: str = "", make: MakePolicy = make_policy,
+    source: str = "the run",
+) -> Bot:  # fmt: skip
+    """The agent that was trained as configured and has these weights.
+
+    make: gives what computes its network. source: where it comes from, for errors
+    """
+    if config.algo == "ppo":
+        return _ppo_agent(rules, config, weights, think, make, source)
+    from ludus.algos.alphazero import utility
+    from ludus.algos.alphazero.evaluators import CpuNetwork
+
+    network = CpuNetwork(rules, config.net)
+    check_fit(source, weights, network.net.state_dict())
+    network.load_named(weights)
+    search = config.alphazero.search
+    agent = SearchBot(
+        rules, SIMULATIONS, search.exploration, search.first_play, network, utility(config.alphazero)
+    )
+    if think:
+        agent.limit(think)
+    return agent
+
+
+def _ppo_agent(
+    rules: Rules, config: Config, weights: Weights, think: str, make: MakePolicy, source: str
+) -> Bot:
+    rollouts, seconds = parse_think(think) if think else (0, 0.0)
+    if seconds:
+        raise Usage(f"{source} was trained by ppo, and looks into a number of futures: say +64, not +{think}")
+    if think and config.net.memory:
+        raise Usage(f"{source} has a network with memory, which can't look ahead: leave out +{think}")
+    policy = load_policy(rules.spec, config.net, weights, make, source)
+    return (
+        RememberingAgent(rules, config.net, policy) if config.net.memory else Agent(rules, policy, rollouts)
+    )
+
+
+def load_policy(
+    spec: Spec, net: NetConfig, weights: Weights, make: MakePolicy = make_policy, source: str = "the run"
+) -> Any:
+    """A policy with these weights, which must fit it. make, source: as in `agent_of`"""
+    policy = make(spec, net)
+    check_fit(source, weights, policy.blank())
     policy.load_named(weights)
     return policy
 
@@ -83,9 +113,8 @@ def look(rules: Rules, states: States) -> tuple[np.ndarray, np.ndarray]:
 class Agent:
     """The policy of a run. With `rollouts`, it tries its best ideas on that many redealt futures each."""
 
-    def __init__(self, rules: Rules, folder: Path, rollouts: int = 0, at: str = "") -> None:
-        self.rules, self.rollouts = rules, rollouts
-        self.policy = _policy(rules.spec, folder, at)
+    def __init__(self, rules: Rules, policy: Any, rollouts: int = 0) -> None:
+        self.rules, self.policy, self.rollouts = rules, policy, rollouts
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
         obs, legal = look(self.rules, states)
@@ -148,11 +177,8 @@ class Agent:
 class RememberingAgent:
     """The policy of a run whose network has a memory, at native games: `Remembers` says how to play it."""
 
-    def __init__(self, rules: Rules, folder: Path, at: str = "") -> None:
-        self.rules, self.net = rules, peek_config(folder).net
-        self.policy = make_policy(rules.spec, self.net)
-        self.policy.load_named(read_weights(folder, at))
-        self.folder = folder
+    def __init__(self, rules: Rules, net: NetConfig, policy: Any) -> None:
+        self.rules, self.net, self.policy = rules, net, policy
 
     def start(self, games: int) -> None:
         self.memory = Memory(self.net, games, self.rules.spec.seats)
@@ -164,17 +190,16 @@ class RememberingAgent:
         return np.where(legal, logits, -np.inf).argmax(1).astype(np.int32)
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
-        raise Usage(f"{self.folder} has a network with memory, so it plays whole games, not single positions")
+        raise Usage("an agent with memory plays whole games, not single positions")
 
 
 class TableAgent:
     """The policy of a run at any table, always with its first choice; remembers if it has a memory."""
 
-    def __init__(self, table: Table, folder: Path, at: str = "") -> None:
-        config = peek_config(folder)
-        self.policy = _policy(table.spec, folder, at)
+    def __init__(self, table: Table, net: NetConfig, policy: Any) -> None:
+        self.policy = policy
         self.box = table.spec.box
-        self.memory = Memory(config.net, table.rows, table.spec.seats) if config.net.memory else None
+        self.memory = Memory(net, table.rows, table.spec.seats) if net.memory else None
 
     def choose(self, rows: np.ndarray, turn: Turn) -> np.ndarray:
         if self.memory is None:

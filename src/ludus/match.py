@@ -5,12 +5,12 @@ and counts as one sample, so that luck of the cards and of the seat cancels.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from ludus import games, machine, processes, statistics, switches
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Bot, RandomBot, Rules, begin
+from ludus.core.table import Table
 from ludus.search.bot import SearchBot
+
+if TYPE_CHECKING:
+    from ludus.agent import TableAgent
 
 ROWS = 64
 """Environments side by side."""
@@ -28,6 +32,11 @@ OPENING = 2
 """Random first moves in games without chance that don't say how many they need."""
 MOST_OPENING = 12
 """First moves at random after which games are still worth playing."""
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+"""Games under way: pauses after every step, so that somebody with other duties can play them bit by bit."""
+Results = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Points and wins [deals, seats] and statistics [deals, seats, ...] of the challenger."""
 
 
 Report = Callable[[float], None]
@@ -171,13 +180,29 @@ def _play_chunk(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points and wins of the challenger by deal and seat, and its statistics [deals, seats, ...]."""
     rules = games.rules(game, **switches)
-    bots = [player(challenger, game, rules), player(opponent, game, rules)]
+    bots = player(challenger, game, rules), player(opponent, game, rules)
+    return played(mirrored_steps(rules, *bots, deals, seed, opening))
+
+
+def played(steps: Steps[T]) -> T:
+    """Play to the end, at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def mirrored_steps(
+    rules: Rules, challenger: Bot, opponent: Bot, deals: int, seed: int, opening: int = 0
+) -> Steps[Results]:
+    """Deals that are played once in each seat of the challenger."""
     seats, count = rules.spec.seats, len(rules.spec.stats)
     points, won = np.zeros((deals, seats)), np.zeros((deals, seats))
     stats = np.zeros((deals, seats, count), np.float32)
     for seat in range(seats):
-        lineup = [bots[0] if other == seat else bots[1] for other in range(seats)]
-        final = play_games(rules, lineup, deals, seed, opening)
+        lineup = [challenger if other == seat else opponent for other in range(seats)]
+        final = yield from game_steps(rules, lineup, deals, seed, opening)
         score = np.zeros((deals, seats), np.float32)
         counted = np.zeros((deals, seats, count), np.float32)
         rules.score(final, score)
@@ -198,14 +223,26 @@ def table_duel(folder: Path, opponent: str, count: int, seed: int = 0, at: str =
 
     Nothing can be dealt twice there, so each game is a deal of its own; seats take turns by row.
     """
-    from ludus.agent import TableAgent
-    from ludus.store.run import read_config
-    from ludus.train.league import RandomPlayer
+    from ludus.agent import TableAgent, load_policy
+    from ludus.store.run import read_config, read_weights
 
     config = read_config(folder)
-    rows = max(2, min(count, ROWS))
-    table = games.table(config.game, rows, **config.switches)
-    agent, seats = TableAgent(table, folder, at), table.spec.seats
+    table = games.table(config.game, max(2, min(count, ROWS)), **config.switches)
+    try:
+        policy = load_policy(table.spec, config.net, read_weights(folder, at), source=str(folder))
+        agent = TableAgent(table, config.net, policy)
+        return played(table_steps(table, agent, opponent, count, seed, str(folder)))
+    finally:
+        table.close()
+
+
+def table_steps(
+    table: Table, agent: "TableAgent", opponent: str, count: int, seed: int, name: str
+) -> Steps[Duel]:
+    """As `table_duel`, at a table that is there already. name: of the agent"""
+    from ludus.train.league import RandomPlayer
+
+    rows, seats = table.rows, table.spec.seats
     streams = seeds.rows(seed, rows, "opponent")
     other = RandomPlayer(table.spec, streams) if opponent == "random" and seats > 1 else None
     ours, every = np.arange(rows) % seats, np.arange(rows)
@@ -220,19 +257,19 @@ def table_duel(folder: Path, opponent: str, count: int, seed: int = 0, at: str =
             actions[theirs] = other.choose(theirs, turn)
         turn = table.step(actions)
         agent.forget(turn.ended | turn.truncated)
+        yield
         if turn.finished is None:
             continue
         for row, score, stats in zip(*turn.finished[:3], strict=True):
             if quota[row] > 0:
                 found.append((int(ours[row]), score.copy(), stats[ours[row]].copy()))
             quota[row] -= 1
-    table.close()
     score = np.array([score for _, score, _ in found])
     seat = np.array([seat for seat, _, _ in found])
     every = np.arange(len(found))
     counted = np.array([stats for _, _, stats in found]).mean(0)
     return Duel(
-        str(folder), opponent, score[every, seat][:, None], wins(score)[every, seat][:, None],
+        name, opponent, score[every, seat][:, None], wins(score)[every, seat][:, None],
         dict(zip(table.spec.stats, map(float, counted), strict=True)),
     )  # fmt: skip
 
@@ -311,6 +348,11 @@ def play_games(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int 
 
     opening: first moves that are made at random, in games that would all be the same without
     """
+    return played(game_steps(rules, lineup, n, seed, opening))
+
+
+def game_steps(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int = 0) -> Steps[np.ndarray]:
+    """As `play_games`, step by step."""
     states, rng = rules.blank(n), seeds.rows(seed, n, "deal")
     choices, anyone = seeds.rows(seed, n, "choice"), RandomBot(rules)
     rules.deal(states, rng)
@@ -330,3 +372,4 @@ def play_games(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int 
                 some, streams, luck = states[rows], rng[rows], choices[rows]
                 rules.play(some, choose(rows, some, luck), streams)
                 states[rows], rng[rows], choices[rows] = some, streams, luck
+        yield

@@ -5,7 +5,7 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import tyro
 from rich.table import Table
@@ -16,11 +16,15 @@ from ludus.commands.flags import read_flags
 from ludus.commands.runs import found
 from ludus.config import Config, resolve
 from ludus.core import ranges
-from ludus.core.errors import Failure, Usage
+from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import checkpoint
+from ludus.store.lines import METRICS, read_lines
 from ludus.store.mirror import is_url, misfit, restore, trained_elsewhere
 from ludus.store.run import CONFIG, folder_of, is_run, keep_sizes, read_config, refuse_other, trust_run
 from ludus.train.profile import TABLE
+
+if TYPE_CHECKING:
+    from ludus.ui.dashboard import Dashboard
 
 EXTRA: dict[str, Any] = {
     "set": (
@@ -126,16 +130,37 @@ def run(args: list[str], resumed: str = "") -> None:
     overwrite = flags.overwrite
     if not (resumed or overwrite):
         overwrite = _begins_anew(config)
-    from ludus.train.loop import train
     from ludus.ui.dashboard import Dashboard
 
-    columns = None if ":" in config.game else getattr(games.find(config.game), "columns", None)
-    with Dashboard(config, columns) as dashboard:
-        told = {"overwrite": overwrite, "weights": flags.weights}
-        folder = train(config, dashboard.show, dashboard.tell, dashboard.status, **told)
+    native, folder = ":" not in config.game, folder_of(config)
+    columns = getattr(games.find(config.game), "columns", None) if native else None
+    history = read_lines(folder / METRICS) if is_run(folder) and not overwrite else []
+    dashboard = Dashboard(config, columns, history)
+    try:
+        with dashboard:
+            _train(config, dashboard, overwrite, flags.weights)
+    except Stopped:
+        dashboard.summary(folder, native, stopped=True)
+        raise
     if config.profile:
         dashboard.console.print(_profile(folder))
-    dashboard.console.print(f"the run is in {folder}")
+    dashboard.summary(folder, native, stopped=False)
+
+
+def _train(config: Config, dashboard: "Dashboard", overwrite: bool, weights: str) -> None:
+    dashboard.status("loading")
+    from ludus.evaluation import Evaluator
+    from ludus.train.loop import train
+
+    evaluator = Evaluator(config)
+    dashboard.expect(evaluator.opponents)
+    try:
+        train(
+            config, dashboard.show, dashboard.tell, dashboard.status, evaluator, overwrite=overwrite,
+            weights=weights,
+        )  # fmt: skip
+    finally:
+        evaluator.close()
 
 
 def _begins_anew(config: Config) -> bool:

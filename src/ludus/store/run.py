@@ -312,7 +312,7 @@ def load_weights(file: Path) -> dict[str, Any]:
         raise Failure(f"{file} can't be read: {error}") from None
 
 
-def check_fit(folder: Path, weights: Mapping[str, Any], network: Mapping[str, Any]) -> None:
+def check_fit(source: str | Path, weights: Mapping[str, Any], network: Mapping[str, Any]) -> None:
     """Fail if the weights of a run are not those of a network, by their names and shapes."""
     wrong = [f"{name} is missing" for name in network if name not in weights]
     wrong += [f"{name} is not part of it" for name in weights if name not in network]
@@ -323,7 +323,7 @@ def check_fit(folder: Path, weights: Mapping[str, Any], network: Mapping[str, An
     ]
     if wrong:
         raise Failure(
-            f"the weights of {folder} don't fit the network of its {CONFIG} ({wrong[0]}): "
+            f"the weights of {source} don't fit the network of its {CONFIG} ({wrong[0]}): "
             "one of them was changed, or is of another version or of other rules"
         )
 

@@ -47,11 +47,18 @@ Listener = Callable[[str, dict[str, Any]], None]
 """Is told of every event and its details, from any thread."""
 Status = Callable[[str], None]
 """Is told what happens while there are no metrics to show."""
+Evaluate = Callable[[int, int, Callable[[], dict[str, np.ndarray]], bool], dict[str, float]]
+"""Decisions at the call before and now, the weights, whether the training ends: metrics, if there are new."""
+
+
+def never_evaluate(before: int, decisions: int, weights: Callable[[], Any], last: bool) -> dict[str, float]:
+    return {}
 
 
 def train(
     config: Config, screen: Screen, listener: Listener = lambda what, details: None,
-    status: Status = lambda text: None, *, overwrite: bool = False, weights: str = "",
+    status: Status = lambda text: None, evaluate: Evaluate = never_evaluate, *, overwrite: bool = False,
+    weights: str = "",
 ) -> Path:  # fmt: skip
     """Train until the budget is spent, from the newest checkpoint if the run has one; the run's folder.
 
@@ -67,7 +74,7 @@ def train(
     outlets = training = None
     try:
         outlets = Outlets(run, config, new=not checkpoint.listed(run.folder))
-        training = Training(config, spec, layout, run, screen, status, weights)
+        training = Training(config, spec, layout, run, screen, status, evaluate, weights)
         with Stop() as stop:
             training.run_to_end(stop)
     except Exception as error:
@@ -85,11 +92,12 @@ class Training:
     """A run in memory: what learns, who plays, and what is known about it."""
 
     def __init__(
-        self, config: Config, spec: Spec, layout: Layout, run: Run, screen: Screen,
-        status: Status = lambda text: None, weights: str = "",
+        self, config: Config, spec: Spec, layout: Layout, run: Run, screen: Screen, status: Status,
+        evaluate: Evaluate, weights: str,
     ) -> None:  # fmt: skip
         """weights: to go on from if no checkpoint can be read"""
         self.config, self.run, self.screen, self.status = config, run, screen, status
+        self.evaluate = evaluate
         self._waiting_since = self._status_at = 0.0
         self._given_up = False  # a stop or the clock ended a block or an update before its end
         torch.manual_seed(seeds.derive(config.seed, "learner"))
@@ -126,6 +134,7 @@ class Training:
         self.saver = Saver(run.folder, config.checkpoints, start, self._saved)
         self._saved_at, self._saved_decisions = time.monotonic(), start
         self._has_checkpoint = kept is not None
+        self._evaluated = start
         run.event(
             "resume" if found else "start", decisions=start, layout=layout.why, workers=layout.workers,
             device=layout.device,
@@ -184,6 +193,8 @@ class Training:
             self.league.add(deliveries, self.vector, self.version, meter.decisions)
         spent = meter.spent(self.config.decisions, self.config.seconds)
         if spent or self.config.sync or meter.due(self.config.log_s):
+            with meter.phase("evaluating"):
+                losses |= self._evaluate(spent)
             with meter.phase("reporting"):
                 self._report(losses)
         if spent or stop.asked or self._save_due():
@@ -226,10 +237,31 @@ class Training:
         flatten(self.learner.net, self.vector)
         self.pool.publish(self.vector, self.version, self.learner.taught)
 
+    def _evaluate(self, last: bool) -> dict[str, float]:
+        """New results of the evaluation, if there are any. It can fail without harm to the training."""
+        before, self._evaluated = self._evaluated, self.meter.decisions
+        try:
+            found = self.evaluate(before, self.meter.decisions, self._weights, last)
+        except Exception as error:
+            self.evaluate = never_evaluate
+            self.run.event("evaluation failed", reason=f"{type(error).__name__}: {error}")
+            return {}
+        if found:
+            self.run.event("evaluation", **found)
+        return found
+
+    def _weights(self) -> dict[str, np.ndarray]:
+        """A copy of the network's, by name."""
+        named = self.learner.net.state_dict().items()
+        return {name: tensor.detach().cpu().contiguous().numpy().copy() for name, tensor in named}
+
     def _report(self, losses: dict[str, float]) -> None:
         health = self._tell_of_replaced()
         metrics = self.meter.read(losses, health) | self.league.metrics()
         metrics["layout"] = self.layout.why
+        measure = self.meter.measure(metrics)
+        if measure is not None:
+            metrics["measure"] = measure
         if self.config.price_per_hour:
             metrics |= self.meter.cost(self.config.price_per_hour)
         self.run.metrics(metrics)

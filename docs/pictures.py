@@ -1,0 +1,59 @@
+"""Draws the README's pictures: a training's dashboard from its run, and a game of Blokus.
+
+ludus train ofc --preset quick
+python docs/pictures.py runs/ofc-quick
+"""
+
+import io
+import sys
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+
+from ludus import games
+from ludus.core import seeds
+from ludus.store.run import METRICS, read_config, read_lines
+from ludus.ui.dashboard import Dashboard
+from ludus.ui.screen import screen_of
+
+FOLDER = Path(__file__).parent / "pictures"
+MOVES = 14
+
+
+def main(run: Path) -> None:
+    FOLDER.mkdir(exist_ok=True)
+    draw("dashboard", f"ludus train {read_config(run).game}", dashboard(run), 100, 30)
+    draw("blokus", "ludus play blokus", board(), 92, 30)
+
+
+def draw(name: str, title: str, what: RenderableType, width: int, height: int) -> None:
+    console = Console(width=width, height=height, record=True, file=io.StringIO(), force_terminal=True)
+    console.print(what)
+    console.save_svg(str(FOLDER / f"{name}.svg"), title=title)
+
+
+def dashboard(run: Path) -> Dashboard:
+    """As it stood when three quarters of the training were done."""
+    config = read_config(run)
+    lines = read_lines(run / METRICS)
+    seen = [line for line in lines if line["seconds"] <= 0.75 * lines[-1]["seconds"]]
+    screen = Dashboard(
+        config, getattr(games.find(config.game), "columns", None), console=Console(file=io.StringIO())
+    )
+    for metrics in seen:
+        screen.show(metrics)
+    return screen
+
+
+def board() -> RenderableType:
+    """Two greedy bots, in the middle of their game."""
+    rules = games.rules("blokus")
+    bot, states, rng = games.bot("greedy", "blokus", rules), rules.blank(1), seeds.rows(5, 1)
+    rules.deal(states, rng)
+    for _ in range(MOVES):
+        rules.play(states, bot.choose(states, rng), rng)
+    return screen_of("blokus", rules).show(states[0], 0)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "runs/ofc-quick"))

@@ -1,0 +1,144 @@
+"""Evaluation during training: who plays, what it costs, and that the training never notices."""
+
+import json
+
+import pytest
+
+from ludus import evaluation
+from ludus.config import overlay, resolve
+from ludus.core.errors import Usage
+from ludus.evaluation import SHARE, Evaluator
+from ludus.store.run import EVENTS, read_lines
+from ludus.train.loop import train
+from trainings import reproducible
+
+
+def config_of(game: str, **changes):
+    return overlay(resolve(game, "test"), changes, "test")
+
+
+def run(tmp_path, name: str, evaluated: bool = True, game: str = "tictactoe", **changes):
+    config = config_of(game, run=str(tmp_path / name), workers="0", sync=True, **changes)
+    readings: list[dict] = []
+    evaluator = {"evaluate": Evaluator(config)} if evaluated else {}
+    folder = train(config, readings.append, **evaluator)
+    return folder, readings
+
+
+def evaluations(readings: list[dict]) -> list[dict]:
+    return [
+        {name: value for name, value in line.items() if name.startswith("eval/")}
+        for line in readings
+        if "eval/decisions" in line
+    ]
+
+
+def test_it_is_reproducible_and_the_training_never_notices(tmp_path):
+    told = {"decisions": 4000, "eval_every": 1000, "eval_games": 20}
+    folder, once = run(tmp_path, "once", **told)
+    _, again = run(tmp_path, "again", **told)
+    _, without = run(tmp_path, "without", evaluated=False, **told)
+    assert evaluations(once) == evaluations(again)
+    made = [found["eval/decisions"] for found in evaluations(once)]
+    assert len(made) >= 4 and made[-1] == once[-1]["decisions"]
+    for name in ("greedy", "random"):
+        assert {f"eval/{name}/{part}" for part in ("score", "score_ci", "win", "win_ci", "games")} <= set(
+            evaluations(once)[0]
+        )
+    plain = [
+        {name: value for name, value in line.items() if not name.startswith("eval/")}
+        for line in reproducible(once)
+    ]
+    assert json.dumps(plain) == json.dumps(reproducible(without))
+    events = [line for line in read_lines(folder / EVENTS) if line["event"] == "evaluation"]
+    assert [line["eval/decisions"] for line in events] == made
+
+
+def test_it_tells_a_good_agent_from_a_bad_one(tmp_path):
+    """The weights that play are those of the learner, now."""
+    from ludus.algos.ppo.learner import Learner
+    from ludus.nets.net import Net
+
+    config = config_of("tictactoe", eval_games=100, sync=True)
+    evaluator = Evaluator(config)
+    net = Net(evaluator._rules.spec, config.net)
+    Learner(evaluator._rules.spec, net, config.ppo)
+    weights = {name: tensor.numpy().copy() for name, tensor in net.state_dict().items()}
+    middle, corner = ({**weights, "policy.bias": weights["policy.bias"].copy()} for _ in range(2))
+    for prefer, order in ((middle, [4, 0, 2, 6, 8, 1, 3, 5, 7]), (corner, [1, 3, 5, 7, 0, 2, 6, 8, 4])):
+        prefer["policy.weight"] = prefer["policy.weight"] * 0
+        prefer["policy.bias"][order] = range(9, 0, -1)
+    scores = [
+        evaluator(0, 1, lambda: chosen, True)["eval/random/score"]  # noqa: B023
+        for chosen in (middle, corner)
+    ]
+    assert scores[0] > scores[1]
+
+
+@pytest.mark.parametrize("step_s", [0.001, 0.2, 5.0])
+def test_it_takes_a_bounded_share_of_the_time(monkeypatch, step_s):
+    now = spent = 0.0
+
+    def steps(rules, agent, bot, deals, seed, opening):
+        nonlocal now, spent
+        import numpy as np
+
+        for _ in range(30):
+            now += step_s
+            spent += step_s
+            yield
+        return np.zeros((deals, 2)), np.ones((deals, 2)), np.zeros((deals, 2, 3))
+
+    monkeypatch.setattr(evaluation.time, "monotonic", lambda: now)
+    monkeypatch.setattr(evaluation.match, "mirrored_steps", steps)
+    config = config_of("tictactoe", decisions=1_000_000)
+    evaluator = Evaluator(config)
+    monkeypatch.setattr(evaluation, "agent_of", lambda *args: None)
+    found = 0
+    for decisions in range(0, 1_000_000, 1000):
+        now += 2.0
+        found += bool(evaluator(max(decisions - 1000, 0), decisions, dict, False))
+        assert spent <= SHARE * now + step_s
+    assert found >= (10 if step_s < 0.1 else 2 if step_s < 1 else 0)
+    before = spent
+    last = evaluator(999_000, 1_000_000, dict, True)
+    assert spent - before <= max(evaluation.LAST_S, SHARE * now) + step_s
+    assert bool(last) == (step_s < 0.1)  # what can't be done in time is not done
+
+
+def test_it_fails_without_harm(tmp_path):
+    def broken(before, decisions, weights, last):
+        raise ValueError("no such luck")
+
+    config = config_of("tictactoe", run=str(tmp_path / "run"), workers="0", decisions=3000)
+    told: list[tuple[str, dict]] = []
+    train(config, lambda metrics: None, lambda *event: told.append(event), evaluate=broken)
+    failed = [details["reason"] for what, details in told if what == "evaluation failed"]
+    assert failed == ["ValueError: no such luck"]
+    assert told[-2][0] == "end" or told[-1][0] == "end"
+
+
+def test_environments_are_evaluated_against_random_play(tmp_path):
+    _, readings = run(tmp_path, "zoo", game="zoo:classic/tictactoe_v3", decisions=1500, eval_games=20)
+    assert 0 <= evaluations(readings)[-1]["eval/random/win"] <= 1
+    assert Evaluator(config_of("gym:CartPole-v1")).opponents == []  # its score tells
+    _, readings = run(
+        tmp_path, "gym", game="gym:CartPole-v1", decisions=1500, eval_games=4, eval_against="alone"
+    )
+    assert evaluations(readings)[-1]["eval/alone/score"] > 5
+
+
+def test_agents_that_search_are_evaluated_too(tmp_path):
+    _, readings = run(tmp_path, "az", game="connect4", decisions=300, eval_games=4)
+    assert set(evaluations(readings)[-1]) >= {"eval/greedy/win", "eval/random/win"}
+
+
+def test_who_and_when(tmp_path):
+    assert Evaluator(config_of("ofc")).opponents == ["greedy", "random"]
+    assert Evaluator(config_of("tictactoe", eval_against="search, random")).opponents == ["search", "random"]
+    assert Evaluator(config_of("tictactoe", eval_every=0)).opponents == []
+    for wrong in ({"eval_against": "nobody"}, {"eval_every": "often"}, {"eval_games": -1}):
+        with pytest.raises(Usage, match=next(iter(wrong))):
+            Evaluator(config_of("tictactoe", **wrong))
+    with pytest.raises(Usage, match="eval_against"):
+        Evaluator(config_of("gym:CartPole-v1", eval_against="greedy"))
