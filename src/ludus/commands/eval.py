@@ -217,9 +217,10 @@ def _table(
     for number, (duel, cells) in enumerate(zip(duels, found, strict=True), 1):
         mean, margin = duel.mean / per_game, duel.margin / per_game
         colour = "green" if mean > margin else "red" if mean < -margin else "yellow"
-        names = (
-            [str(number)] if numbered else [f"[bold]{escape(_label(duel.challenger))}", _label(duel.opponent)]
-        )
+        opponent = _label(duel.opponent)
+        if is_engine(opponent):
+            opponent = opponent.split()[0]
+        names = [str(number)] if numbered else [f"[bold]{escape(_label(duel.challenger))}", escape(opponent)]
         table.add_row(*names, f"[{colour}]{mean:+.2f}{_spread(margin)}[/]", *cells.values())
     return table
 
@@ -230,8 +231,8 @@ def _spread(margin: float, digits: int = 2) -> str:
 
 
 def _label(name: str) -> str:
-    """Of a run, its folder; of an engine, its command."""
-    return name.split()[0] if is_engine(name) else Path(name).name
+    """Of a run, its folder."""
+    return name if is_engine(name) else Path(name).name
 
 
 def _names(duel: match.Duel, between: str = " - ") -> str:
