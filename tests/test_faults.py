@@ -163,7 +163,7 @@ def test_processes_start_as_the_system_can(there, taken, monkeypatch):
 
 
 def test_a_worker_that_is_stopped_while_the_learner_saves_is_replaced(trained, monkeypatch):
-    monkeypatch.setattr("ludus.train.pool.ANSWER_S", 0.5)
+    monkeypatch.setattr("ludus.train.pool.ANSWER_S", 2.0)
     stopped: list[psutil.Process] = []
 
     def stop_one(metrics: dict) -> None:
@@ -227,7 +227,8 @@ def test_ctrl_c_is_heard_inside_a_block(more, trained, importable, monkeypatch):
 @pytest.mark.parametrize("sync", [False, True])
 def test_a_stop_does_not_wait_for_a_long_update(game, more, sync, trained, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "PATIENCE_S", 0.2)
-    told = {"workers": "0", "seconds": 1.0, "sync": sync, "run": str(tmp_path / "run"), **more}
+    trained(game, workers="0", decisions=1)  # compiles
+    told = {"workers": "0", "seconds": 3.0, "sync": sync, "run": str(tmp_path / "run"), **more}
     begun = time.monotonic()
     if sync:  # half an update can't be gone on from exactly
         with pytest.raises(Failure, match="nothing was learned"):
@@ -325,16 +326,22 @@ def test_only_workers_that_are_there_have_blocks(monkeypatch, trained):
 
 
 def test_rows_follow_the_measured_speed_and_stay(importable, tmp_path):
-    def sizes(game: str, **changes) -> tuple[int, int]:
-        told = {"run": str(tmp_path / f"{game[-4:]}{len(changes)}"), "workers": "1", "log_s": 0.0, **changes}
-        config = read_config(train(overlay(resolve(game), told, "test"), lambda metrics: None))
+    said: list[str] = []
+
+    def sizes(game: str, run: str, **changes) -> tuple[int, int]:
+        said.clear()
+        told = {"run": str(tmp_path / run), "workers": "0", "log_s": 0.0, **changes}
+        folder = train(overlay(resolve(game), told, "test"), lambda metrics: None, status=said.append)
+        config = read_config(folder)
         return config.rows, config.steps
 
-    slow = sizes("broken_envs:Slow", decisions=1, switches={"step_s": 0.004})
-    assert 4 <= slow[0] < 16 and slow[1] == 64
-    assert sizes("broken_envs:Slow", decisions=1_500, switches={"step_s": 0.0}) == slow
-    assert sizes("gym:CartPole-v1", decisions=1) == (32, 64)
-    assert sizes("broken_envs:Slow", decisions=1, sync=True, switches={"step_s": 0.0}) == (32, 64)
+    slow = {"switches": {"step_s": 0.004}}
+    first = sizes("broken_envs:Slow", "slow", decisions=1, **slow)
+    assert 4 <= first[0] < 16 and first[1] == 64 and said[0].startswith("measuring")
+    assert sizes("broken_envs:Slow", "slow", decisions=1_100, **slow) == first
+    assert not any(text.startswith("measuring") for text in said)
+    assert sizes("gym:CartPole-v1", "cartpole", decisions=1) == (32, 64)
+    assert sizes("broken_envs:Slow", "sync", decisions=1, sync=True, switches={"step_s": 0.0}) == (32, 64)
 
 
 # ---- scripts

@@ -1,8 +1,9 @@
 """What goes wrong where games are played: how it is told, how often it is borne, how long we wait."""
 
 import threading
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ludus.core.errors import Failure, Usage
@@ -51,22 +52,23 @@ def patience_s(least_s: float, rows: int, slowest_s: float | None) -> float:
     return least_s + START_ROW_S * rows if slowest_s is None else max(least_s, SLOWER * slowest_s)
 
 
-def in_time(call: Callable[[], Any], seconds: float) -> Any:
-    """What the call gives; TimeoutError if it takes longer. Its thread then goes on until its pipe ends."""
-    found: list[tuple[Any, BaseException | None]] = []
+def in_time(calls: Sequence[Callable[[], Any]], seconds: float) -> list[Any]:
+    """What the calls give, made side by side, or their exceptions; TimeoutError for one that takes longer.
 
-    def run() -> None:
+    The thread of such a call goes on until its pipe ends.
+    """
+    found: list[Any] = [TimeoutError() for _ in calls]
+
+    def run(place: int) -> None:
         try:
-            found.append((call(), None))
+            found[place] = calls[place]()
         except BaseException as error:
-            found.append((None, error))
+            found[place] = error
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(max(0.0, seconds))
-    if not found:
-        raise TimeoutError
-    result, error = found[0]
-    if error is not None:
-        raise error
-    return result
+    threads = [threading.Thread(target=run, args=(place,), daemon=True) for place in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return found.copy()

@@ -224,22 +224,15 @@ class ProcessPool:
         for handle in handles.values():
             with contextlib.suppress(OSError):  # it has just died
                 handle.pipe.send(SNAPSHOT)
-        until = time.monotonic() + ANSWER_S
-        return [self._answer(index, handle, until) for index, handle in handles.items()]
-
-    def _answer(self, index: int, handle: WorkerHandle, until: float) -> dict[str, Any]:
-        try:
-            answer = in_time(handle.pipe.recv, until - time.monotonic())
-        except TimeoutError:
-            self._replace(index, f"did not answer for {ANSWER_S:.0f} s")
-            return {}
-        except (EOFError, OSError):
-            self._replace(index, "died")
-            return {}
-        if isinstance(answer, Fault):
-            handle.fault = answer
-            return {}
-        return answer
+        answers = in_time([handle.pipe.recv for handle in handles.values()], ANSWER_S)
+        for (index, handle), answer in zip(handles.items(), answers, strict=True):
+            if isinstance(answer, Fault):
+                handle.fault = answer  # and its end will be seen
+            elif isinstance(answer, TimeoutError):
+                self._replace(index, f"did not answer for {ANSWER_S:.0f} s")
+            elif isinstance(answer, BaseException):
+                self._replace(index, "died")
+        return [answer if isinstance(answer, dict) else {} for answer in answers]
 
     def restore(self, snapshots: list[dict[str, Any]]) -> None:
         for handle, snapshot in zip(self._handles.values(), snapshots, strict=False):
@@ -356,7 +349,9 @@ class ProcessPool:
         """It listens now: where it goes on from, and what it is to do."""
         handle.ready, handle.beat_at = True, time.monotonic()
         if handle.snapshot:
-            in_time(lambda: handle.pipe.send(handle.snapshot), ANSWER_S)
+            (sent,) = in_time([lambda: handle.pipe.send(handle.snapshot)], ANSWER_S)
+            if sent is not None:
+                raise sent
             handle.snapshot = None
         for slot in handle.asked:
             handle.pipe.send(slot)
