@@ -128,6 +128,7 @@ class Evaluator:
         think = SIMULATIONS if self.searches else ""
         agent = agent_of(rules, self.config, weights, think, TorchPolicy)
         deals, size = max(2, -(-self.games // rules.spec.seats)), SMALL_CHUNK if self.searches else CHUNK
+        opening = match.opening_of(game, rules, None)
         found: dict[str, list[match.Results]] = {name: [] for name in self.opponents}
         for number, start in enumerate(range(0, deals, size)):
             began = time.monotonic()
@@ -136,7 +137,6 @@ class Evaluator:
             for name in self.opponents:
                 if name not in self._bots:
                     self._bots[name] = games.bot(name, game, rules)
-                opening = match.opening_of(game, None)
                 steps = match.mirrored_steps(rules, agent, self._bots[name], count, seed, opening)
                 found[name].append((yield from steps))
             if self._ending and self._late(time.monotonic() - began):

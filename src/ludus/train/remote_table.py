@@ -150,6 +150,8 @@ class RemoteTable:
         self._shared = Shared(context, 64 + block_bytes(columns(spec), 1, rows))
         self._desk = Desk(self._shared, spec, rows)
         self._failures, self._seed = 0, 0
+        self._slowest_s: float | None = None
+        self._line: Line
         self._spawn()
 
     @property
@@ -205,7 +207,7 @@ class RemoteTable:
     def _spawn(self) -> None:
         self._desk.numbers[:] = 0
         self._unheard = False
-        self._slowest_s: float | None = None
+        self._slowest_s = None
         pipe, theirs = self._context.Pipe()
         args = (*self._made_of, self._shared, theirs)
         self._process = self._context.Process(target=serve, args=args, name="ludus-table", daemon=True)
