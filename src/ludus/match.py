@@ -220,7 +220,7 @@ def play_games(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int 
         rules.play(some, anyone.choose(some, luck), luck)
         states[open_rows], rng[open_rows] = some, luck
     while True:
-        over, seat = rules.over(states), rules.seat(states)
+        over, seat = rules.over(states).copy(), rules.seat(states).copy()  # rules may give views
         if over.all():
             return states
         for place, bot in enumerate(lineup):
