@@ -363,7 +363,7 @@ def game_steps(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int 
         states[open_rows], rng[open_rows] = some, luck
     choosers = [begin(bot, n) for bot in lineup]
     while True:
-        over, seat = rules.over(states), rules.seat(states)
+        over, seat = rules.over(states).copy(), rules.seat(states).copy()  # rules may give views
         if over.all():
             return states
         for place, choose in enumerate(choosers):

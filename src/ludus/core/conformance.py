@@ -106,6 +106,9 @@ def shapes(rules: Rules) -> None:
         demand(seat.dtype == np.int8 and seat.shape == (len(states),), "seat must give int8 [N]")
         demand(over.dtype == bool and over.shape == (len(states),), "over must give bool [N]")
         demand(((seat >= 0) & (seat < spec.seats)).all(), f"seat gave {seat} of {spec.seats} seats")
+        for name, given in (("seat", seat), ("over", over)):
+            view = np.may_share_memory(given, states)
+            demand(not view, f"{name} gives a view of the states, which changes with them: give a copy")
         same = (legal_of(rules, states) == legal_of(rules, states, dirt=True)).all()
         demand(same, "legal leaves parts of its output unwritten")
         same = (observation_of(rules, states) == observation_of(rules, states, dirt=99)).all()
@@ -177,6 +180,19 @@ def copies(rules: Rules) -> None:
         demand(states.tobytes() == before, "playing a copy changed the original")
 
 
+def chance(rules: Rules) -> None:
+    """without chance (spec.chance), a move always leads to the same state"""
+    if rules.spec.chance:
+        return
+    for number, (states, actions) in enumerate(Play(rules).decisions()):
+        results = []
+        for way in range(4):
+            after = states.copy()
+            rules.play(after, actions, seeds.rows(number, len(states), "chance", way))
+            results.append(after.tobytes())
+        demand(len(set(results)) == 1, "spec.chance is False, but play depends on its stream")
+
+
 def hides(rules: Rules) -> None:
     """what a seat sees does not depend on what it can't see"""
     changed = False
@@ -226,5 +242,5 @@ def speaks(rules: Rules) -> None:
 
 
 CHECKS: tuple[Callable[[Rules], None], ...] = (
-    shapes, readers_only_read, ends, alone, seeded, copies, hides, refuses, speaks,
+    shapes, readers_only_read, ends, alone, seeded, copies, chance, hides, refuses, speaks,
 )  # fmt: skip

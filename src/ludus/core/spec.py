@@ -20,6 +20,8 @@ class Spec:
     zero_sum: bool = True
     hidden: bool = False
     """Whether a seat is kept from seeing part of the state."""
+    chance: bool = True
+    """Whether `play` draws from its stream. Without chance, search proves what it can."""
     box: tuple[np.ndarray, np.ndarray] | None = None
     """Lowest and highest action vector, for games with continuous actions."""
     obs_planes: int = 0
@@ -46,5 +48,5 @@ class Spec:
 
     @property
     def values(self) -> int:
-        """Numbers that tell what everybody can expect: of two seats, one loses what the other wins."""
-        return 1 if self.seats == 2 else self.seats
+        """Numbers that tell what everybody can expect: of two, one may lose what the other wins."""
+        return 1 if self.seats == 2 and self.zero_sum else self.seats

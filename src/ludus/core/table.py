@@ -90,7 +90,7 @@ class RulesTable:
         before = self._score.copy()
         self.rules.score(self.states, self._score)
         np.subtract(self._score, before, out=self._reward)
-        over = self.rules.over(self.states)
+        over = self.rules.over(self.states).copy()  # rules may give a view, and games are dealt anew below
         return self._turn(over, self._deal_anew(over) if over.any() else None)
 
     def write_into(self, obs: np.ndarray, legal: np.ndarray, turn: Turn) -> Turn:
@@ -132,7 +132,7 @@ class RulesTable:
     def _turn(self, ended: np.ndarray, finished: Finished | None) -> Turn:
         self.rules.legal(self.states, self._legal)
         self.rules.observe(self.states, self._obs)
-        seat = self.rules.seat(self.states)
+        seat = self.rules.seat(self.states).copy()  # rules may give a view, which changes with the states
         return Turn(self._obs, self._legal, seat, self._reward, ended, self._never, finished)
 
 

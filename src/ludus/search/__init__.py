@@ -14,19 +14,8 @@ from ludus.core.dice import next64
 from ludus.core.ranges import Count, Finite, NotNegative
 from ludus.core.rules import Rules, States, Streams
 from ludus.search.evaluators import Evaluator, Utility, own_evaluator, win_share
-from ludus.search.tree import (
-    TINY,
-    Root,
-    add_gumbel,
-    child_of,
-    descend,
-    grow,
-    keep_subtree,
-    list_marks,
-    make_tree,
-    read_roots,
-    step_down,
-)
+from ludus.search.selection import TINY, Root, add_gumbel, descend, rank_edges, read_roots, step_down
+from ludus.search.tree import child_of, grow, keep_subtree, list_marks, make_tree
 
 DIRICHLET = 10.0
 """Concentration of noise, shared by the legal actions: 0.3 each for the 35 of chess (Silver et al. 2017)."""
@@ -49,7 +38,7 @@ class SearchConfig:
     first_play: Finite = 0.2
     """How much worse than its parent an action is taken to be until it was tried."""
     width: Count = 256
-    """Actions kept at a node: those with the best priors."""
+    """Actions kept at a node below the root: those with the best priors."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +52,7 @@ class Result:
     visits: np.ndarray  # int32 [N, R]
     policy: np.ndarray  # float32 [N, R]: shares of visits, or the improved policy of a Gumbel root
     means: np.ndarray  # float32 [N, R]: what an action is worth to the seat to move, where it has visits
+    proven: np.ndarray  # bool [N]: `best` and `value` are certain
 
 
 @runtime_checkable
@@ -124,7 +114,9 @@ class Search:
         self.rules, self.config, self.utility = rules, config, utility
         self.evaluate = evaluate or own_evaluator(rules, utility)
         spec, nodes = rules.spec, 2 * config.simulations + 1  # as many again may be kept from earlier moves
-        self.tree = make_tree(games, nodes, min(config.width, spec.actions), spec.seats)
+        self.width = min(config.width, spec.actions)
+        self.certain = not spec.hidden and not spec.chance  # what is found can be proven
+        self.tree = make_tree(games, nodes, spec.actions + (nodes - 1) * self.width, spec.seats)
         self.states = np.zeros((games, 1 if spec.hidden else nodes), spec.state)
         self.count = 0
         self._actions, self._counts = np.zeros((games, spec.actions), np.int32), np.zeros(games, np.int32)
@@ -138,14 +130,18 @@ class Search:
     def follow(self, actions: np.ndarray, states: States) -> None:
         """The games went on: by `actions` ([N]) to `states`. What was found below these positions is kept.
 
-        A row starts anew if its state is another than the search came to (chance, or a new game).
+        A row starts anew if its state is another than the search came to (chance, or a new game), or if not
+        all actions are looked at there (`width`): a root has them all.
         """
         if self.rules.spec.hidden:
             return self.start(states)
         rows, child = np.arange(self.count), np.empty(self.count, np.int32)
         child_of(self.tree, actions, child)
         found, given = self.states[rows, child].view(np.uint8), np.ascontiguousarray(states).view(np.uint8)
-        same = (found == given).reshape(self.count, -1).all(1)
+        counts = self._counts[: self.count]
+        list_legal(self.rules, states, self._actions[: self.count], counts)
+        whole = self.rules.over(states) | (self.tree.edges[rows, child] == counts)
+        same = (found == given).reshape(self.count, -1).all(1) & whole
         old = np.empty(self.states.shape[1], np.int32)
         for g in rows:
             if child[g] >= 0 and same[g]:
@@ -159,7 +155,8 @@ class Search:
     ) -> Result:
         """Think in every row whose game is not over; chance comes from its stream. rng: [N, 2]
 
-        simulations, noise: other than configured. seconds: stop after so much time, if not before
+        A row whose value is proven thinks no more. simulations, noise: other than configured. seconds: stop
+        after so much time, if not before
         """
         until = time.perf_counter() + seconds
         simulations = min(simulations or self.config.simulations, self.config.simulations)
@@ -170,9 +167,8 @@ class Search:
         self._plant(rows, streams)
         root = self._make_root(rows, streams, simulations, noise)
         simulate = self._simulate_redealt if self.rules.spec.hidden else self._simulate
-        for step in range(simulations):
-            simulate(rows, streams, root, step)
-            if seconds and time.perf_counter() > until:
+        for _ in range(simulations):
+            if not simulate(rows, streams, root) or (seconds and time.perf_counter() > until):
                 break
         rng[rows] = streams
         return self._result(rows, root)
@@ -187,31 +183,37 @@ class Search:
         streams[new] = luck
 
     def _make_root(self, rows: np.ndarray, streams: Streams, simulations: int, noise: float) -> Root:
-        tree, config = self.tree, self.config
-        gumbel = config.root == "gumbel"
-        prior = np.log(tree.prior[:, 0] + TINY) if gumbel else tree.prior[:, 0].copy()
-        if noise and gumbel:
-            add_gumbel(prior, rows, tree.edges[:, 0], np.float32(noise), streams)
+        tree, config, gumbel = self.tree, self.config, self.config.root == "gumbel"
+        edges, games = tree.edges[:, 0], len(tree.used)
+        prior = tree.prior[:, : edges[rows].max(initial=1)].copy()
+        ranked, turns = np.zeros((2, games, config.considered if gumbel else 1), np.int32)
+        wanted = [[0]]
+        if gumbel:
+            prior = np.log(prior + TINY, dtype=np.float32)
+            if noise:
+                add_gumbel(prior, rows, edges, np.float32(noise), streams)
+            rank_edges(prior, rows, edges, ranked)
+            wanted = [halving(max(1, n), simulations) for n in range(config.considered + 1)]
         for i, g in enumerate(rows if noise and not gumbel else ()):
-            count, luck = tree.edges[g, 0], np.random.default_rng(int(next64(streams[i])))
+            count, luck = edges[g], np.random.default_rng(int(next64(streams[i])))
             drawn = luck.dirichlet(np.full(count, DIRICHLET / count))
             prior[g, :count] += noise * (drawn - prior[g, :count])
-        wanted = [halving(max(1, n), simulations) for n in range(config.considered + 1)] if gumbel else [[0]]
-        return Root(
-            gumbel, prior, tree.tries[:, 0].copy(), np.array(wanted, np.int32), float(config.value_scale)
-        )
+        turn = np.zeros(games, np.int32)
+        return Root(gumbel, prior, ranked, turns, turn, np.array(wanted, np.int32), float(config.value_scale))
 
-    def _simulate(self, rows: np.ndarray, streams: Streams, root: Root, step: int) -> None:
+    def _simulate(self, rows: np.ndarray, streams: Streams, root: Root) -> int:
+        """One more leaf in every row that is not proven; how many they are."""
         parent, edge, action = np.empty((3, len(rows)), np.int32)
         weights = self.config.exploration, self.config.first_play
-        descend(self.tree, root, rows, step, *weights, parent, edge, action)
+        going: int = descend(self.tree, root, rows, *weights, parent, edge, action)
         new = where(edge >= 0)
         states, luck = picked(self.states, (rows[new], parent[new])), streams[new]
         self.rules.play(states, action[new], luck)
         self._grow(rows[new], parent[new], edge[new], states, luck)
         streams[new] = luck
+        return going
 
-    def _simulate_redealt(self, rows: np.ndarray, streams: Streams, root: Root, step: int) -> None:
+    def _simulate_redealt(self, rows: np.ndarray, streams: Streams, root: Root) -> int:
         """With what is hidden drawn anew, play down from the root: a node is a sequence of actions, whose
         states differ from time to time."""
         tree, rules, weights = self.tree, self.rules, (self.config.exploration, self.config.first_play)
@@ -224,18 +226,19 @@ class Search:
             some, at, k = states[going], parent[going], edge[going]
             rules.legal(some, legal[: len(going)])
             tree.seat[rows[going], at] = rules.seat(some)
-            step_down(tree, root, rows[going], at, legal, step, *weights, k)
+            step_down(tree, root, rows[going], at, legal, self.width, *weights, k)
             edge[going] = k
             going = going[k >= 0]
-            at, k, some, luck = parent[going], edge[going], states[going], streams[going]
-            rules.play(some, tree.action[rows[going], at, k], luck)
+            k, some, luck = edge[going], states[going], streams[going]
+            rules.play(some, tree.action[rows[going], k], luck)
             states[going], streams[going] = some, luck
-            tried = tree.tries[rows[going], at, k] > 0
-            child = tree.child[rows[going], at, k][tried]
+            tried = tree.tries[rows[going], k] > 0
+            child = tree.child[rows[going], k][tried]
             going = going[tried]
             parent[going], edge[going] = child, -1
             going = going[~rules.over(states[going])]
         self._grow(rows, parent, edge, states, streams)
+        return len(rows)
 
     def _grow(
         self, rows: np.ndarray, parent: np.ndarray, edge: np.ndarray, states: States, rng: Streams
@@ -257,9 +260,10 @@ class Search:
                 list_legal(self.rules, some, actions, counts)
                 self.evaluate(some, actions, counts, luck, logits, values)
                 rng[which] = luck
-            seat = self.rules.seat(some)
-            grow(self.tree, at, parent[which], edge[which], seat, actions, counts, logits, values)
-            if not self.rules.spec.hidden:
+            leaves = parent[which], edge[which], self.rules.seat(some), actions, counts, logits, values
+            hidden = self.rules.spec.hidden
+            grow(self.tree, at, *leaves, self.width, hidden, self.certain)
+            if not hidden:
                 as_bytes(self.states)[at, self.tree.used[at] - 1] = as_bytes(some)
 
     def _result(self, rows: np.ndarray, root: Root) -> Result:
@@ -267,7 +271,9 @@ class Search:
         counts[rows] = self.tree.edges[rows, 0]
         room = counts.max(initial=0)
         best, value = np.full(n, -1, np.int32), np.zeros((n, self.rules.spec.seats), np.float32)
-        visits, policy = np.zeros((n, room), np.int32), np.zeros((n, room), np.float32)
-        read_roots(self.tree, root, rows, best, value, visits, policy)
-        actions, means = self.tree.action[:n, 0, :room].copy(), self.tree.mean[:n, 0, :room].copy()
-        return Result(best, value, counts, actions, visits, policy, means)
+        visits = np.zeros((n, room), np.int32)
+        policy, means = np.zeros((2, n, room), np.float32)
+        read_roots(self.tree, root, rows, best, value, visits, policy, means)
+        proven = np.zeros(n, bool)
+        proven[rows] = self.tree.open[rows, 0] == 0
+        return Result(best, value, counts, self.tree.action[:n, :room].copy(), visits, policy, means, proven)

@@ -96,7 +96,7 @@ class SelfPlay:
         turn, bot = self.table.reset(seed), RandomBot(self.rules)
         streams, states = seeds.rows(seed, self.plan.rows, "spread"), self.table.states.copy()
         length = np.zeros(self.plan.rows, np.int64)
-        while not (over := self.rules.over(states)).all():
+        while not (over := self.rules.over(states).copy()).all():
             length += ~over
             some, luck = states[~over], streams[~over]
             self.rules.play(some, bot.choose(some, luck), luck)

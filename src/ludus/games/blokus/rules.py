@@ -97,6 +97,7 @@ class Blokus:
             obs_shape=(seats * (SQUARE_PLANES + PIECE_PLANES), side, side),
             state=STATES[options.board],
             stats=STATS,
+            chance=False,
             obs_planes=seats * SQUARE_PLANES,
             places=places(self.board),
             owned=True,

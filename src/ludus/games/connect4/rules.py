@@ -103,6 +103,7 @@ class Connect4:
         obs_shape=(2, ROWS, COLUMNS),  # my discs, their discs; the top row first
         state=STATE,
         stats=("win", "draw", "moves"),
+        chance=False,
     )
     symmetries = SYMMETRIES
 

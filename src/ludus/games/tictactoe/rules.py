@@ -64,6 +64,7 @@ class TicTacToe:
         obs_shape=(2, 3, 3),  # my marks, their marks
         state=STATE,
         stats=("win", "draw", "moves"),
+        chance=False,
     )
 
     def blank(self, n):
