@@ -274,12 +274,12 @@ def main(args: list[str] | None = None) -> None:
         _leave_quietly()
     except Failure as failure:
         _tell(str(failure), failure.exit_code, debug)
-    except OSError as error:
-        from ludus.store.disk import described
-
-        _tell(f"{described(error)}; run again with --debug for the traceback", Failure.exit_code, debug)
     except Exception as error:
         what = f"unexpected {type(error).__name__}: {error}"
+        if isinstance(error, OSError) and error.strerror:  # the system's own words, as of a full disk
+            from ludus.store.disk import described
+
+            what = described(error)
         _tell(f"{what}; run again with --debug for the traceback", Failure.exit_code, debug)
 
 
