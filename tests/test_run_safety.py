@@ -1,6 +1,8 @@
 """Nothing that was learned is lost: whatever is missing, damaged, full, deleted or asked for by mistake."""
 
 import contextlib
+import fcntl
+import io
 import json
 import os
 import resource
@@ -130,7 +132,8 @@ def test_the_command_line_says_from_which_weights_to_go_on(ludus):
 # ---- the best
 
 
-def test_a_worse_best_never_replaces_a_better_one(trained):
+def test_a_worse_best_never_replaces_a_better_one(trained, monkeypatch):
+    monkeypatch.setattr(Meter, "measure", lambda self, rated: self.decisions)
     folder, _ = trained("tictactoe", workers="0", decisions=1_000)
     (folder / "best.json").write_text(json.dumps({"decisions": 7, "measure": 1e9}))
     before = files(folder)
@@ -194,6 +197,26 @@ def test_pruning_lists_first_and_never_removes_weights(tmp_path, monkeypatch):
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {"published", "stone", "exported"}
 
 
+@pytest.mark.parametrize(("typed", "left"), [("", 1), ("n\n", 1), ("y\n", 0)])
+def test_pruning_asks_people(typed, left, tmp_path, monkeypatch):
+    write_run(tmp_path / "runs/empty")
+    write_run(tmp_path / "runs/other")
+    (tmp_path / "runs/other/best.safetensors").touch()
+    answer = io.StringIO(typed)
+    answer.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", answer)
+    assert "remove 1? [y/N]" in listing(monkeypatch, tmp_path / "runs", prune=True)
+    assert len(os.listdir(tmp_path / "runs")) == 1 + left
+
+
+@pytest.mark.parametrize("config", [b"\xff\xfe", b"decisions =", b"unknown = 1"], ids=repr)
+def test_a_damaged_configuration_is_told_and_the_other_runs_are_listed(config, tmp_path, monkeypatch):
+    write_run(tmp_path / "whole")
+    (write_run(tmp_path / "damaged") / CONFIG).write_bytes(config)
+    said = listing(monkeypatch, tmp_path)
+    assert "whole" in said and "damaged/config.toml" in said
+
+
 @pytest.mark.parametrize(
     ("lives", "expected"),
     [
@@ -213,22 +236,13 @@ def test_the_state_is_that_of_the_last_life(lives, expected, tmp_path):
 def test_looking_at_a_run_stops_no_training_and_writes_nothing(tmp_path):
     folder = write_run(tmp_path / "run")
     assert runs_command.state(folder) == "broken off" and os.listdir(folder) == [CONFIG]
-    config, over = read_config(folder), threading.Event()
-
-    def look() -> None:
-        while not over.is_set():
-            lock.is_running(folder)
-
-    lookers = [threading.Thread(target=look) for _ in range(2)]
-    for looker in lookers:
-        looker.start()
-    try:
-        for _ in range(200):
-            Run(folder, config).close()  # refused if somebody who looks is taken for a training
-    finally:
-        over.set()
-        for looker in lookers:
-            looker.join()
+    config = read_config(folder)
+    Run(folder, config).close()
+    looking = (folder / lock.LOCK).open()
+    fcntl.flock(looking, fcntl.LOCK_SH)  # somebody looks, and is slow
+    assert not lock.is_running(folder) and runs_command.state(folder) == "broken off"
+    threading.Timer(0.1, looking.close).start()
+    Run(folder, config).close()  # waits a moment, and is not refused
     held = Run(folder, config)
     assert lock.is_running(folder)
     held.close()

@@ -319,16 +319,16 @@ def main(args: list[str] | None = None) -> None:
 
         said = explain(error, f"ludus {args[0]}") or _unexpected(error)
         _tell(str(said), said.exit_code, debug)
-    except OSError as error:
-        from ludus.store.disk import described
-
-        _tell(f"{described(error)}; run again with --debug for the traceback", Failure.exit_code, debug)
     except Exception as error:
         _tell(str(_unexpected(error)), Failure.exit_code, debug)
 
 
 def _unexpected(error: Exception) -> Failure:
     what = f"unexpected {type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.strerror:  # the system's own words, as of a full disk
+        from ludus.store.disk import described
+
+        what = described(error)
     return Failure(f"{what}; run again with --debug for the traceback")
 
 

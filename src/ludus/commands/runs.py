@@ -114,7 +114,7 @@ def _prune(empty: list[Path], yes: bool) -> None:
         return
     if not yes:
         console.print(f"remove {len(empty)}? [y/N] ", end="", markup=False)
-        if input().strip().lower() not in ("y", "yes"):
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             return
     for folder in empty:
         try:

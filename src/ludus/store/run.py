@@ -279,7 +279,7 @@ def peek_config(folder: Path) -> Config:
         raise Usage(f"{folder} is not a run: it has no {CONFIG}")
     try:
         values = tomllib.loads((folder / CONFIG).read_text())
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Failure(f"{folder / CONFIG} is not TOML: {error}") from None
     values.pop("versions", None)
     config = overlay(Config(), values, str(folder / CONFIG))

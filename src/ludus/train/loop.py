@@ -135,13 +135,13 @@ class Training:
         self._saved_at, self._saved_decisions = time.monotonic(), start
         self._has_checkpoint = kept is not None
         self._evaluated = start
+        run.accept()
         run.event(
             "resume" if found else "start", decisions=start, layout=layout.why, workers=layout.workers,
             device=layout.device,
         )  # fmt: skip
         if isinstance(found, Bare):
             self._tell_of_weights(found)
-        run.accept()
 
     def _refuse_finished(self) -> None:
         if self.meter.spent(self.config.decisions, self.config.seconds):
