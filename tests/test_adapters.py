@@ -1083,12 +1083,13 @@ def test_dead_agents_are_passed_over_and_keep_their_pay():
     assert turn.finished.score.tolist() == [[0, 1, 1]]
 
 
-def test_an_agent_that_died_before_its_game_was_cut_off_sees_nothing_more():
-    table = adapters.ZooTable(Guess, 1, rounds=2, cut=True, dies="bob")
+@pytest.mark.parametrize(("rounds", "bids"), [(2, [1, 3, 2, 0, 2]), (1, [1, 3, 2])], ids=["before", "then"])
+def test_an_agent_that_died_when_its_game_was_cut_off_sees_nothing_more(rounds, bids):
+    table = adapters.ZooTable(Guess, 1, rounds=rounds, cut=True, dies="bob")
     table.reset(0)
-    for bid in [1, 3, 2, 0, 2]:
+    for bid in bids:
         turn = table.step(np.array([bid], np.int32))
-    assert turn.truncated[0] and turn.last_obs.seats.tolist() == [0, 2]
+    assert turn.truncated[0] and not turn.ended[0] and turn.last_obs.seats.tolist() == [0, 2]
 
 
 def test_agents_must_share_their_spaces():

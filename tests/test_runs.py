@@ -372,7 +372,7 @@ def test_a_loss_that_is_not_a_number_rolls_back_once_and_learning_goes_on(traine
 
     monkeypatch.setattr(Learner, "learn", poisoned)
     monkeypatch.setattr(ProcessPool, "publish", noted)
-    schedule = {"every_s": 0.0, "every_decisions": 1_000}
+    schedule = {"every_s": 0.0, "every_decisions": 3_000}
     folder, readings = trained("tictactoe", workers="2", decisions=12_000, checkpoints=schedule, sync=True)
     assert versions == sorted(set(versions))  # or blocks of the discarded weights would pass for newer ones
     (rolled,) = events(folder, "rolled back")

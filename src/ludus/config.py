@@ -30,7 +30,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 ENVIRONMENTS: dict[str, Any] = {
     "steps": 128,
-    "min_batch": 2048,
     "ppo": {"learning_rate": 1e-3, "epochs": 4, "minibatch": 128},
 }
 """What every preset of gym:, zoo: and module:Class begins with. Their decisions are few and dear, so blocks

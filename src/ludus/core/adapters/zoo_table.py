@@ -135,11 +135,10 @@ class ZooTable:
         close_all(self.envs, self.name)
 
     def _start_anew(self, row: int, env: Any) -> None:
-        cut = any(env.truncations.values()) and not any(env.terminations.values())
+        cut = [agent for agent in env.agents if env.truncations[agent] and not env.terminations[agent]]
         (self._truncated if cut else self._ended)[row] = True
-        if cut:
-            for agent in env.agents:
-                self._last_seen.append((row, self._seat_of[agent], self._seen(row, env.observe(agent))))
+        for agent in cut:
+            self._last_seen.append((row, self._seat_of[agent], self._seen(row, env.observe(agent))))
         env.reset()
 
     def _next_decision(self, row: int, env: Any) -> None:
