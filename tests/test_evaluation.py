@@ -1,14 +1,16 @@
 """Evaluation during training: who plays, what it costs, and that the training never notices."""
 
 import json
+import os
+import signal
 
 import pytest
 
 from ludus import evaluation
 from ludus.config import overlay, resolve
-from ludus.core.errors import Usage
+from ludus.core.errors import Stopped, Usage
 from ludus.evaluation import SHARE, Evaluator
-from ludus.store.run import EVENTS, read_lines
+from ludus.store.run import EVENTS, METRICS, read_lines
 from ludus.train.loop import train
 from trainings import reproducible
 
@@ -52,6 +54,23 @@ def test_it_is_reproducible_and_the_training_never_notices(tmp_path):
     assert json.dumps(plain) == json.dumps(reproducible(without))
     events = [line for line in read_lines(folder / EVENTS) if line["event"] == "evaluation"]
     assert [line["eval/decisions"] for line in events] == made
+
+
+def test_a_resumed_run_is_evaluated_as_one_that_was_never_interrupted(tmp_path):
+    told = {"decisions": 6000, "eval_every": 1500, "eval_games": 10, "workers": "0", "sync": True}
+    told["checkpoints"] = {"every_s": 0.0, "every_decisions": 1000}
+    configs = {name: config_of("tictactoe", run=str(tmp_path / name), **told) for name in ("whole", "broken")}
+    train(configs["whole"], lambda metrics: None, evaluate=Evaluator(configs["whole"]))
+
+    def interrupt(metrics: dict) -> None:
+        if metrics["decisions"] > 2500:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Stopped):
+        train(configs["broken"], interrupt, evaluate=Evaluator(configs["broken"]))
+    train(configs["broken"], lambda metrics: None, evaluate=Evaluator(configs["broken"]))
+    whole, broken = (reproducible(read_lines(tmp_path / name / METRICS)) for name in ("whole", "broken"))
+    assert broken == whole and len(evaluations(whole)) >= 4
 
 
 def test_it_tells_a_good_agent_from_a_bad_one(tmp_path):

@@ -97,14 +97,16 @@ def test_killed_at_any_moment_and_resumed_is_never_interrupted(trained, tmp_path
     whole, _ = trained("tictactoe", **told)
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     flags = "--preset test --sync --workers 2 --decisions 20000 --opponents self:0.4,past:0.3,random:0.3"
-    flags += " --checkpoints.every-s 0 --checkpoints.every-decisions 2000 --log-s 0 --run broken"
+    flags += (
+        " --checkpoints.every-s 0 --checkpoints.every-decisions 2000 --log-s 0 --eval-every 0 --run broken"
+    )
     command = [sys.executable, "-m", "ludus.cli", "train", "tictactoe", *flags.split()]
     luck = random.Random(5)
     for _ in range(12):
         process = subprocess.Popen(
             command, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
-        if process.stdout.readline():  # it has begun to learn
+        if any(b"decisions" in line for line in process.stdout):  # it has begun to learn
             time.sleep(luck.random() * 0.5)
         process.kill()
         process.communicate()
