@@ -20,5 +20,5 @@ def main() -> None:
     print(f"the weights are in {folder}")
 
 
-if __name__ == "__main__":  # workers are processes that import this file
+if __name__ == "__main__":
     main()
