@@ -48,8 +48,9 @@ def make_agent(rules: Rules, folder: Path, think: str = "", at: str = "") -> Bot
     network.load_named(read_weights(folder, at))
     search = config.alphazero.search
     agent = SearchBot(
-        rules, SIMULATIONS, search.exploration, search.first_play, network, utility(config.alphazero)
-    )
+        rules, SIMULATIONS, search.exploration, search.first_play, network,
+        utility(config.alphazero, rules.spec),
+    )  # fmt: skip
     agent.think(*_first_position(rules))  # what comes first takes longer: not in the time for a move
     if think:
         agent.limit(think)
