@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from commandline import one_line
 from ludus import games, match
 from ludus.algos.alphazero import Config, record, utility
+from ludus.algos.alphazero.evaluators import CpuNetwork
 from ludus.algos.alphazero.learner import Learner, write_page
 from ludus.algos.alphazero.replay import Replay
 from ludus.core import seeds
 from ludus.core.block import Block
-from ludus.core.conformance import Play, legal_of, observation_of
+from ludus.core.conformance import Play, check, legal_of, observation_of
 from ludus.core.rules import RandomBot
 from ludus.nets import NetConfig
 from ludus.search import Search, SearchConfig
@@ -130,7 +131,7 @@ def test_every_decision_of_a_game_knows_how_it_ended(connect4_block):
                 ends.append(points[0].tolist())
         assert score[some][0].tolist() in ends
         assert (score[some] == score[some][0]).all()
-        assert (value[some] == utility(CONFIG)(score[some])).all()
+        assert (value[some] == utility(CONFIG, CONNECT4.spec)(score[some])).all()
 
 
 def test_whoever_made_the_last_move_and_won_is_taught_a_good_value_and_the_loser_a_bad_one(connect4_block):
@@ -278,7 +279,68 @@ def test_what_is_remembered_survives_into_any_room(room, times, other):
         assert (scores[0] == scores[1]).all()
 
 
+# ---- seats that don't play against each other
+
+
+@pytest.fixture
+def together(monkeypatch):
+    monkeypatch.syspath_prepend(os.path.dirname(__file__))
+    return games.rules("together")
+
+
+def test_a_game_that_is_not_zero_sum_is_valued_for_each_seat(together):
+    """Both seats get the same points: what one is told to expect is not what the other loses."""
+    config = replace(CONFIG, learning_rate=1e-2, score_scale=4.0)
+    assert not [problem for _, problem in check(together) if problem] and together.spec.values == 2
+    block = played_block(together, config=config)
+    replay = Replay(together, record(config, together.spec), 1_000, seed=0)
+    replay.add(block)
+    lesson = replay.lesson(np.arange(64), np.zeros(64, int), found=0.0, scale=4.0)
+    assert lesson.value.shape == (64, 2) and (lesson.value[:, 0] == lesson.value[:, 1]).all()
+    assert np.allclose(lesson.value, np.tanh(lesson.score)) and (lesson.value >= 0).all()
+    torch.manual_seed(0)
+    learner, network = Learner(together, NET, config), CpuNetwork(together, NET)
+    for _ in range(80):
+        learner._update(write_page(lesson, pinned=False))
+    network.net = learner.net.eval()
+    states = states_of(together, block)[:64]
+    logits, values = np.zeros((64, 3), np.float32), np.zeros((64, 2), np.float32)
+    actions, counts = np.tile(np.arange(3, dtype=np.int32), (64, 1)), np.full(64, 3, np.int32)
+    network(states, actions, counts, seeds.rows(0, 64), logits, values)
+    assert np.corrcoef(values[:, 0], values[:, 1])[0, 1] > 0.5 and values.mean(0).min() > 0
+
+
 # ---- learning from a lesson
+
+
+def test_moves_that_are_not_listed_are_not_unlearned(blokus_block):
+    """The policy has a rest for all of them together, which the network learns to leave them."""
+    policy = column(blokus_block, "policy")
+    listed, full = policy.sum(1), column(blokus_block, "full")
+    many = legal_of(BLOKUS, states_of(BLOKUS, blokus_block)).sum(1) > 100
+    assert (listed <= 1.001).all() and (listed[many & full] < 0.9).mean() > 0.5
+    at = np.flatnonzero(many & full)[:4]
+    learner, lesson = (
+        Learner(BLOKUS, NET, CONFIG),
+        remembered(BLOKUS, blokus_block).lesson(at, np.zeros(len(at), int), 0.0, 20.0),
+    )
+    choice = torch.zeros((len(at), int(BLOKUS.spec.places.max()) + 1), requires_grad=True)
+    nothing = torch.zeros((len(at), 1))
+    learner.net = lambda obs: (choice, nothing, nothing, None)
+    optimiser = torch.optim.Adam([choice], lr=0.1)
+    for _ in range(300):
+        losses, _ = learner._losses([torch.from_numpy(part) for part in lesson])
+        optimiser.zero_grad()
+        losses[0].backward()
+        optimiser.step()
+    assert abs(losses[0].item()) < 0.01  # nothing is left to learn
+    for row in range(len(at)):
+        places = torch.from_numpy(lesson.places[row, : lesson.counts[row]]).long()
+        shares = dict(zip(places.tolist(), choice[row, places].softmax(0).tolist(), strict=True))
+        for place, wanted in zip(lesson.listed[row], lesson.policy[row], strict=True):
+            assert shares.pop(place) == pytest.approx(wanted, abs=0.02)
+        assert sum(shares.values()) == pytest.approx(1 - lesson.policy[row].sum(), abs=0.03)
+        assert min(shares.values()) > 0.5 * sum(shares.values()) / len(shares)
 
 
 def test_only_full_searches_teach_the_policy(blokus_block):

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from ludus import games
+from ludus import games, match
 from ludus.core import conformance
 from ludus.core.dice import next64
+from ludus.core.rules import RandomBot
 from ludus.core.spec import Spec
+from ludus.core.table import RulesTable
 from ludus.games.tictactoe.rules import STATE, TicTacToe
 
 
@@ -86,6 +88,44 @@ class NeverEnds(TicTacToe):
 
     def play(self, states, actions, rng):
         pass
+
+
+class GivesViews(TicTacToe):
+    """Plays on after `seat` and `over` were asked, and what they gave changes."""
+
+    STATE = np.dtype([*STATE.descr, ("turn", np.int8), ("ended", bool)])
+    spec = changed_spec(state=STATE)
+
+    def blank(self, n):
+        return np.zeros(n, self.STATE)
+
+    def deal(self, states, rng):
+        states[:] = np.zeros((), self.STATE)
+
+    def play(self, states, actions, rng):
+        super().play(states, actions, rng)
+        states["turn"], states["ended"] = super().seat(states), super().over(states)
+
+    def seat(self, states):
+        return states["turn"]
+
+
+class GivesOverAsView(GivesViews):
+    def seat(self, states):
+        return states["turn"].copy()
+
+    def over(self, states):
+        return states["ended"]
+
+
+class Dice(TicTacToe):
+    """Says that there is no chance, but a move may be lost."""
+
+    def play(self, states, actions, rng):
+        before = states.copy()
+        super().play(states, actions, rng)
+        lost = np.array([next64(stream) % np.uint64(6) == 0 for stream in rng])
+        states["winner"][lost] = before["winner"][lost]
 
 
 class NotZeroSum(TicTacToe):
@@ -180,6 +220,9 @@ BREAKS = {
     SeatOutOfRange: ("shapes", "of 2 seats"),
     LeavesDirt: ("shapes", "observe leaves parts"),
     PaddedState: ("shapes", "padding"),
+    GivesViews: ("shapes", "seat gives a view"),
+    GivesOverAsView: ("shapes", "over gives a view"),
+    Dice: ("chance", "spec.chance is False"),
     ReaderWrites: ("readers_only_read", "changed a state"),
     StatsWrite: ("readers_only_read", "changed a state"),
     NoLegalAction: ("ends", "no legal action, but not over"),
@@ -217,3 +260,23 @@ def test_a_table_that_takes_anything_is_found(monkeypatch):
 
 def test_every_check_is_shown_to_find_something():
     assert {name for name, _ in BREAKS.values()} | {"refuses"} == {c.__name__ for c in conformance.CHECKS}
+
+
+class Views(GivesOverAsView):
+    def seat(self, states):
+        return states["turn"]
+
+
+def test_rules_that_give_views_play_as_others_do():
+    """Tables and matches copy what changes with the states."""
+    tables = [RulesTable(rules, 8) for rules in (TicTacToe(), Views())]
+    turns = [table.reset(1) for table in tables]
+    for _ in range(40):
+        actions = turns[0].legal.argmax(1).astype(np.int32)
+        before, asked = turns[1], turns[1].seat.copy()
+        turns = [table.step(actions) for table in tables]
+        assert (turns[0].seat == turns[1].seat).all() and (turns[0].ended == turns[1].ended).all()
+        assert (asked == before.seat).all()  # a turn stays what it was
+    lineups = [[RandomBot(rules), RandomBot(rules)] for rules in (TicTacToe(), Views())]
+    finals = [match.play_games(lineup[0].rules, lineup, 30, seed=2) for lineup in lineups]
+    assert (finals[0]["cells"] == finals[1]["cells"]).all() and Views().over(finals[1]).all()

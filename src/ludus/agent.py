@@ -63,8 +63,9 @@ def agent_of(
     network.load_named(weights)
     search = config.alphazero.search
     agent = SearchBot(
-        rules, SIMULATIONS, search.exploration, search.first_play, network, utility(config.alphazero)
-    )
+        rules, SIMULATIONS, search.exploration, search.first_play, network,
+        utility(config.alphazero, rules.spec),
+    )  # fmt: skip
     if think:
         agent.limit(think)
     return agent

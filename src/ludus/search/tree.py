@@ -30,14 +30,12 @@ class Tree(NamedTuple):
     visits: np.ndarray  # int32 [G, M]: its own evaluation, and those of all below it
     total: np.ndarray  # float32 [G, M, S]: sum of the values of all these
     first: np.ndarray  # float32 [G, M, S]: its own, or the proven one
-    seat: np.ndarray  # int8 [G, M]: whose turn it is
+    seat: np.ndarray  # int32 [G, M]: whose turn it is
     parent: np.ndarray  # int32 [G, M]: -1 for the root
     edge: np.ndarray  # int32 [G, M]: by which one comes here from the parent
     start: np.ndarray  # int32 [G, M]: its first edge
     edges: np.ndarray  # int32 [G, M]: how many; none where the game is over
-    open: (
-        np.ndarray
-    )  # int32 [G, M]: legal actions that are not proven, those without an edge too; 0: it is proven
+    open: np.ndarray  # int32 [G, M]: legal actions that are not proven, with an edge or not; 0: it is proven
     best: np.ndarray  # int32 [G, M]: the best of its proven edges, or -1
     action: np.ndarray  # int32 [G, E]
     prior: np.ndarray  # float32 [G, E]
@@ -45,25 +43,22 @@ class Tree(NamedTuple):
     tries: np.ndarray  # float32 [G, E]: the child's visits
     mean: (
         np.ndarray
-    )  # float32 [G, E]: and its value for the seat that moves; LEAST if there is no more use in trying
+    )  # float32 [G, E]: and its value for the seat that moves; LEAST if nothing is left to find
 
 
 def make_tree(games: int, nodes: int, edges: int, seats: int) -> Tree:
     """Empty trees. Memory that is never written to costs nothing, so room is not spared."""
-
-    def ints(*shape: int) -> np.ndarray:
-        return np.zeros((games, *shape), np.int32)
-
-    def floats(*shape: int) -> np.ndarray:
-        return np.zeros((games, *shape), np.float32)
-
-    return Tree(
-        used=ints(), filled=ints(), visits=ints(nodes), total=floats(nodes, seats),
-        first=floats(nodes, seats), seat=np.zeros((games, nodes), np.int8), parent=ints(nodes),
-        edge=ints(nodes), start=ints(nodes),
-        edges=ints(nodes), open=ints(nodes), best=ints(nodes), action=ints(edges), prior=floats(edges),
-        child=ints(edges), tries=floats(edges), mean=floats(edges),
-    )  # fmt: skip
+    counts = ("visits", "parent", "edge", "start", "edges", "open", "best", "seat")
+    kind = np.dtype(
+        [(name, np.int32) for name in counts] + [(name, np.float32, seats) for name in ("total", "first")]
+    )
+    # What is known of a node lies in one place, since a way down reads all of it.
+    node = np.zeros((games, nodes), kind)
+    used, filled = np.zeros((2, games), np.int32)
+    action, child = np.zeros((2, games, edges), np.int32)
+    prior, tries, mean = np.zeros((3, games, edges), np.float32)
+    fields = (node[name] for name in Tree._fields[2:-5])
+    return Tree(used, filled, *fields, action, prior, child, tries, mean)
 
 
 # ---- a leaf is added, and its value goes up

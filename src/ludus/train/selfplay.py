@@ -41,7 +41,9 @@ class SearchingPast(PastPlayer):
 
     def act(self, slot: int, rows: np.ndarray, turn: Turn) -> np.ndarray:
         config = self.config
-        search = Search(self.table.rules, len(rows), config.search, self.policies[slot], utility(config))
+        rules = self.table.rules
+        worth = utility(config, rules.spec)
+        search = Search(rules, len(rows), config.search, self.policies[slot], worth)
         search.start(self.table.states[rows])
         streams = self.streams[rows]
         found = search.run(streams, config.arena)
@@ -73,7 +75,7 @@ class SelfPlay:
         self.policy = policy or cpu_network(plan.net, self.rules)
         self.cancelled = lambda: False
         self.taught = False
-        self.utility = utility(self.config)
+        self.utility = utility(self.config, self.spec)
         self.search = Search(self.rules, plan.rows, self.config.search, self._evaluate, self.utility)
         self.rng = seeds.generator(plan.seed, "worker", index, "policy")
         # The same for all workers: one that thinks longer than another makes that one wait for it.
@@ -168,12 +170,11 @@ class SelfPlay:
         rows = np.arange(self.plan.rows)
         listed = self.record["action"].shape[0]
         likeliest = np.argsort(-found.policy, 1, kind="stable")[:, :listed]
-        policy = np.take_along_axis(found.policy, likeliest, 1)
         record = np.zeros(self.plan.rows, self.record)
         states = np.ascontiguousarray(self.table.states).view(np.uint8)
         record["state"] = states.reshape(self.plan.rows, -1)
         record["action"][:, : likeliest.shape[1]] = np.take_along_axis(found.actions, likeliest, 1)
-        record["policy"][:, : likeliest.shape[1]] = policy / policy.sum(1, keepdims=True)
+        record["policy"][:, : likeliest.shape[1]] = np.take_along_axis(found.policy, likeliest, 1)
         record["full"], record["expected"] = full, found.value
         self.open[rows, self.length] = record
         self.length += 1

@@ -99,11 +99,13 @@ def make_learner(config: Any, spec: Spec, device: str) -> Any:
 
 def record(config: Config, spec: Spec) -> list[Column]:
     assert spec.state is not None
-    listed, whole = min(LISTED, config.search.width, spec.actions), np.dtype(np.float32)
+    listed, whole = min(LISTED, spec.actions), np.dtype(np.float32)
     found = [
         Column("state", (spec.state.itemsize,), np.dtype(np.uint8)),
         Column("action", (listed,), np.dtype(np.int32)),  # as the search's policy lists them
-        Column("policy", (listed,), whole),  # 0 where it lists no more
+        Column(
+            "policy", (listed,), whole
+        ),  # 0 where it lists no more; what is missing to 1 is for the others
         Column("full", (), np.dtype(bool)),  # whether the policy is worth learning
         Column("expected", (spec.seats,), whole),  # what the search found that every seat gets
         Column("value", (spec.seats,), whole),  # and what they got
@@ -116,11 +118,13 @@ def record(config: Config, spec: Spec) -> list[Column]:
     return found
 
 
-def utility(config: Config) -> Callable[[np.ndarray], np.ndarray]:
-    """What final scores are worth to each seat, in [-1, 1]: to win, and by how much."""
+def utility(config: Config, spec: Spec) -> Callable[[np.ndarray], np.ndarray]:
+    """What final scores are worth to each seat, in [-1, 1]: to win, and by how much. Where seats don't play
+    against each other (not zero-sum), only the points count."""
     from ludus.search.evaluators import win_share
 
-    weight, scale = np.float32(config.score_weight), np.float32(config.score_scale)
+    weight = np.float32(config.score_weight if spec.zero_sum else 1)
+    scale = np.float32(config.score_scale)
 
     def mixed(score: np.ndarray) -> np.ndarray:
         return (1 - weight) * win_share(score) + weight * np.tanh(score / scale)

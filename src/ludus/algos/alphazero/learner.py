@@ -61,6 +61,24 @@ def write_page(lesson: Lesson, pinned: bool) -> Page:
     return page
 
 
+def unlisted(
+    choice: Tensor, places: Tensor, legal: Tensor, listed: Tensor, policy: Tensor
+) -> tuple[Tensor, Tensor]:
+    """What the search's policy has for all legal actions that it doesn't list, and the logarithm of what the
+    network has for them (before it is normalised). Both [B, 1]
+
+    They are one choice in the loss: how it is shared out among them is nobody's lesson, so that none of them
+    is unlearned only because the list is short.
+    """
+    is_listed = policy > 0
+    # The likeliest stands in for places of the list that are empty.
+    taken = torch.where(is_listed, listed, listed[:, :1]).long()
+    others = choice.scatter(1, taken, ILLEGAL).gather(1, places.long()).masked_fill(~legal, ILLEGAL)
+    exist = legal.sum(1) > is_listed.sum(1)
+    rest = ((1 - policy.sum(1)).clamp_min(0) * exist)[:, None]
+    return rest, others.logsumexp(1, keepdim=True)
+
+
 class Learner:
     """Owns the network, its optimiser and the replay; turns blocks into updates."""
 
@@ -159,6 +177,8 @@ class Learner:
         everything = choice.gather(1, places.long()).masked_fill(~legal, ILLEGAL).logsumexp(1, keepdim=True)
         share = full.float() / full.float().sum().clamp_min(1)
         logs = choice.gather(1, listed.long()) - everything
+        rest, rest_log = unlisted(choice, places, legal, listed, policy)
+        logs, policy = (torch.cat(pair, 1) for pair in ((logs, rest_log - everything), (policy, rest)))
         policy_loss = -((policy * logs).sum(1) * share).sum()
         entropy = -((policy * policy.clamp_min(1e-9).log()).sum(1) * share).sum()
         value_loss = (expected.float() - value).square().mean()
