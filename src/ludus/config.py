@@ -30,10 +30,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 ENVIRONMENTS: dict[str, Any] = {
     "steps": 128,
-    "ppo": {"learning_rate": 1e-3, "epochs": 4, "minibatch": 128},
+    "ppo": {"learning_rate": 1e-3, "epochs": 10, "minibatch": 256},
 }
 """What every preset of gym:, zoo: and module:Class begins with. Their decisions are few and dear, so blocks
-are small: with those for native games, CartPole's 100,000 decisions would be six updates."""
+are small and learned from often: with the values for native games, CartPole's 100,000 decisions would be six
+updates. Four epochs of 128 failed Acrobot with half of the seeds, ten of 256 with none."""
 
 
 @dataclass(frozen=True)
