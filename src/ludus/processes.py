@@ -176,8 +176,6 @@ def _kill_group(leader: int) -> None:
             os.killpg(leader, signal.SIGKILL)
 
 
-
-
 @contextlib.contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
     """Variables for a process that is about to start; ours stay as they were."""
