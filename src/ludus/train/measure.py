@@ -17,8 +17,8 @@ TRIED_ROWS, TRIED_S = 4, 0.4
 """Games of an environment whose speed is measured, and for how long."""
 BLOCK_S = 2.0
 """How long a worker may take for a block: Ctrl-C, limits and the first metrics wait for it."""
-FEWEST_ROWS = 4
-"""One batch of the network for fewer games costs as much."""
+FEWEST_ROWS, SEARCH_ROWS = 4, 16
+"""One batch of the network for fewer games costs as much; in a search it is larger."""
 
 
 def sized(config: Config, make_pool: Callable[[Config], Any]) -> Config:
@@ -39,7 +39,8 @@ def sized(config: Config, make_pool: Callable[[Config], Any]) -> Config:
         pool.close()
     most = max(1, int(BLOCK_S * speed))
     if searching:
-        return dataclasses.replace(full, steps=min(full.steps, max(1, most // full.rows)))
+        rows = config.rows or min(full.rows, max(SEARCH_ROWS, most))
+        return dataclasses.replace(full, rows=rows, steps=min(full.steps, max(1, most // rows)))
     return dataclasses.replace(full, rows=min(full.rows, max(FEWEST_ROWS, most // full.steps)))
 
 

@@ -146,6 +146,7 @@ class RemoteTable:
         self.replaced_at = 0.0
         self.cancelled: Callable[[], bool] = lambda: False
         self._unheard = False  # an answer that nobody waited for may still come
+        self._slowest_s: float | None = None  # of the process's steps
         self._context, self._made_of = context, (game, rows, spec, switches)
         self._shared = Shared(context, 64 + block_bytes(columns(spec), 1, rows))
         self._desk = Desk(self._shared, spec, rows)
@@ -206,8 +207,7 @@ class RemoteTable:
 
     def _spawn(self) -> None:
         self._desk.numbers[:] = 0
-        self._unheard = False
-        self._slowest_s = None
+        self._unheard, self._slowest_s = False, None
         pipe, theirs = self._context.Pipe()
         args = (*self._made_of, self._shared, theirs)
         self._process = self._context.Process(target=serve, args=args, name="ludus-table", daemon=True)
