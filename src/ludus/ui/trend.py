@@ -62,7 +62,7 @@ class Trends:
 
     def _evaluated(self, opponent: str, metrics: Metrics) -> None:
         trend = self.evaluations.setdefault(opponent, Trend(_against(opponent)))
-        made: int = metrics.get("eval/decisions", metrics["decisions"])
+        made = metrics["eval/decisions"] if "eval/decisions" in metrics else metrics["decisions"]
         trend.add(made, metrics[f"eval/{opponent}/score"])
         trend.interval = metrics.get(f"eval/{opponent}/score_ci", 0.0)
         trend.win = metrics.get(f"eval/{opponent}/win")
