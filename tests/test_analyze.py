@@ -27,11 +27,10 @@ CROSS = "e9,d10,e10,f10,e11"
 def test_a_thrown_away_win_is_a_loss_of_value(ludus):
     code, out, err = ludus("analyze", "tictactoe", "--moves", THROWN_AWAY)
     assert code == 0, err
-    lost = re.search(r"5\. X plays c3 and loses (\d\.\d+) against a3\n", out)
-    assert lost and float(lost[1]) > 1.5
-    assert re.search(r"4\. O plays a2 and loses 0\.\d+ against a3\n", out)
+    assert "5. X plays c3 and loses 2.00 against a3\n" in out  # all of this is proven
+    assert "4. O plays a2 and loses 1.00 against a3\n" in out
     assert "6. O plays a3, the best move" in out
-    assert re.search(rf"X +3 +\d\.\d+ +move 5, {lost[1]}", out)
+    assert re.search(r"X +3 +2\.\d+ +move 5, 2\.00", out)
     assert "after the last move: X -1.00, O +1.00" in out
 
 
@@ -42,7 +41,7 @@ def test_steps_tell_visits_values_and_the_position_after():
     assert [step.seat for step in steps] == [0, 1, 0, 1, 0, 1] and [step.action for step in steps] == actions
     for step, then in zip(steps, steps[1:], strict=False):
         assert (step.after == then.value).all() and step.after.sum() == pytest.approx(0, abs=1e-5)
-        assert sum(idea.visits for idea in step.ideas) == 200
+        assert sum(idea.visits for idea in step.ideas) >= (200 if step.number == 1 else 1)
         assert sum(idea.share for idea in step.ideas) == pytest.approx(1, abs=1e-5)
     winning = steps[4].ideas[0]
     assert rules.action_text(steps[4].state, winning.action) == "a3" and winning.value == 1
