@@ -151,8 +151,6 @@ class RemoteTable:
         self._shared = Shared(context, 64 + block_bytes(columns(spec), 1, rows))
         self._desk = Desk(self._shared, spec, rows)
         self._failures, self._seed = 0, 0
-        self._slowest_s: float | None = None
-        self._line: Line
         self._spawn()
 
     @property
