@@ -152,6 +152,11 @@ def test_agents_that_search_are_evaluated_too(tmp_path):
     assert set(evaluations(readings)[-1]) >= {"eval/greedy/win", "eval/random/win"}
 
 
+def test_agents_with_memory_are_evaluated_too(tmp_path):
+    _, readings = run(tmp_path, "memory", decisions=1500, eval_every=500, eval_games=8, net={"memory": 8})
+    assert evaluations(readings)
+
+
 def test_who_and_when(tmp_path):
     assert Evaluator(config_of("ofc")).opponents == ["greedy", "random"]
     assert Evaluator(config_of("tictactoe", eval_against="search, random")).opponents == ["search", "random"]

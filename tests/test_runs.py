@@ -462,3 +462,9 @@ def test_what_workers_print_is_in_the_log_with_their_names(trained, importable):
     log = (folder / LOG).read_text()
     assert "worker-0: from python" in log and "worker-1: from a child" in log
     assert "learner: start" in log
+
+
+def test_what_tables_in_processes_of_their_own_print_is_in_the_log(trained, importable):
+    folder, _ = trained("broken_envs:Talking", inference="central", workers="2", decisions=2_000)
+    log = (folder / LOG).read_text()
+    assert "table: from python" in log and "table: from a child" in log

@@ -173,8 +173,6 @@ class Evaluator:
         if ":" in config.game:
             return self._check_table(told)
         module = games.find(config.game)
-        if config.net.memory:
-            return []  # agents with memory play at environments only
         options: dict[str, Any] = {**config.switches, **getattr(module, "EVALUATED", {})}
         rules = games.rules(config.game, **options)
         known = games.bot_names(config.game)

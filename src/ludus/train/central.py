@@ -140,8 +140,10 @@ class CentralPool:
     """Groups of games in threads, one network for all of them."""
 
     def __init__(
-        self, plan: Plan, columns: list[Column], net: Net, past: Any, groups: int, context: Any
-    ) -> None:
+        self, plan: Plan, columns: list[Column], net: Net, past: Any, groups: int, context: Any,
+        log: str = "",
+    ) -> None:  # fmt: skip
+        """log: file for whatever games in processes print"""
         self.past, self.workers, self._version = past, groups, 0
         self._cancelled, self._whole = False, True
         device = next(net.parameters()).device
@@ -150,7 +152,8 @@ class CentralPool:
         self._remote: list[RemoteTable] = []
         if ":" in plan.game:
             self._remote = [
-                RemoteTable(context, plan.game, plan.rows, net.spec, plan.switches) for _ in range(groups)
+                RemoteTable(context, plan.game, plan.rows, net.spec, plan.switches, log)
+                for _ in range(groups)
             ]
         for index in range(groups):
             policy = DevicePolicy(net, plan.rows, device, seeds.derive(plan.seed, "group", index) >> 1)

@@ -503,7 +503,7 @@ def make_pool(
     if layout.central and searching:
         return SearchPool(plan, columns, net, past, layout.workers, layout.overlap)  # type: ignore[arg-type]
     if layout.central:
-        return CentralPool(plan, columns, net, past, layout.workers, context)  # type: ignore[arg-type]
+        return CentralPool(plan, columns, net, past, layout.workers, context, log)  # type: ignore[arg-type]
     if layout.workers == 0:
         return LocalPool(plan, columns, vector, past)
     per_block = config.rows * config.steps

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import connection, parent_process
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ludus.core.block import Block, Column, block_bytes
 from ludus.core.errors import Failure, Usage
 from ludus.core.spec import Spec
 from ludus.core.table import Finished, LastSeen, Turn
+from ludus.store.log import take_output
 from ludus.train.faults import TRIES, Fault, patience_s
 from ludus.train.weights import Shared
 from ludus.train.worker import Cancelled
@@ -141,13 +143,16 @@ def columns(spec: Spec) -> list[Column]:
 
 
 class RemoteTable:
-    def __init__(self, context: Any, game: str, rows: int, spec: Spec, switches: dict[str, Any]) -> None:
+    def __init__(
+        self, context: Any, game: str, rows: int, spec: Spec, switches: dict[str, Any], log: str = ""
+    ) -> None:
+        """log: file for whatever the games print"""
         self.spec, self.rows, self.replaced, self.reason = spec, rows, 0, ""
         self.replaced_at = 0.0
         self.cancelled: Callable[[], bool] = lambda: False
         self._unheard = False  # an answer that nobody waited for may still come
         self._slowest_s: float | None = None  # of the process's steps
-        self._context, self._made_of = context, (game, rows, spec, switches)
+        self._context, self._made_of = context, (game, rows, spec, switches, log)
         self._shared = Shared(context, 64 + block_bytes(columns(spec), 1, rows))
         self._desk = Desk(self._shared, spec, rows)
         self._failures, self._seed = 0, 0
@@ -238,10 +243,14 @@ class RemoteTable:
         self._line.pipe.close()
 
 
-def serve(game: str, rows: int, spec: Spec, switches: dict[str, Any], shared: Shared, pipe: Any) -> None:
+def serve(
+    game: str, rows: int, spec: Spec, switches: dict[str, Any], log: str, shared: Shared, pipe: Any
+) -> None:
     """A table's process: answer until told to stop or left alone."""
     parent = parent_process()
     assert parent is not None
+    if log:
+        take_output(Path(log), "table")
     desk = Desk(shared, spec, rows)
     line = Line(desk.signs, SERVER, pipe, parent.sentinel)
     try:
