@@ -1,7 +1,6 @@
 """Blocks: columns that keep out of each other's way, in memory that another process can fill."""
 
 import ctypes
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from ludus.algos import ppo
 from ludus.config import Config
 from ludus.core.block import ALIGNED, Block, Column, block_bytes
 from ludus.core.spec import Spec
+from ludus.processes import make_context
 
 ODD = [
     Column("flag", (), np.dtype(bool)),
@@ -67,7 +67,7 @@ def fill(memory, steps: int, rows: int) -> None:
 
 @pytest.mark.parametrize("start", ["forkserver", "spawn"])
 def test_what_another_process_writes_is_seen_here_without_being_sent(start):
-    context = get_context(start)
+    context = make_context(start)
     memory = context.RawArray(ctypes.c_byte, block_bytes(ODD, 4, 2))
     block = Block(ODD, 4, 2, memory)
     process = context.Process(target=fill, args=(memory, 4, 2))

@@ -61,7 +61,7 @@ def test_a_game_lists_its_switches_with_help(ludus):
 
 def test_check_passes_a_good_game(ludus):
     code, out, _ = ludus("games", "--check", "tictactoe")
-    assert code == 0 and out.count("ok ") == 9 and "broken" not in out
+    assert code == 0 and out.count("ok ") == 10 and "broken" not in out
 
 
 BROKEN_GAME = '''
@@ -83,7 +83,7 @@ def test_check_names_what_a_users_game_breaks(ludus, tmp_path):
     code, out, err = ludus("games", "--check", "generous_game")
     assert code == 1
     assert re.search(r"broken +games end.*scores of a zero-sum game add up to \[2", out)
-    assert one_line(err) == "ludus: generous_game breaks 1 of 9 promises"
+    assert one_line(err) == "ludus: generous_game breaks 1 of 10 promises"
 
 
 # ---- bad input
@@ -465,7 +465,7 @@ def test_a_run_plays_by_the_rules_it_was_trained_on(ludus, three_seats):
         ("eval ofc --bots RUN greedy --set seats=2", "seats=3, so its network can't play with seats=2"),
         ("analyze ofc --run RUN", "does not search, so it has no thoughts to show"),
         ("eval RUN --hands 0", "0 is too few to play"),
-        ("train ofc --workers -1", "--workers is auto or a number, not '-1'"),
+        ("train ofc --workers -1", "--workers is -1, but must be auto or at least 0"),
         ("analyze blokus --png /dev/null/x", "can't write pictures to /dev/null/x"),
         ("eval ofc --opening 99", "an opening has 0 to 12 moves, not 99"),
     ],

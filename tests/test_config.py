@@ -17,6 +17,7 @@ from ludus.config import PRESETS, Config, overlay, resolve
 from ludus.core.errors import Usage
 from ludus.nets import NetConfig
 from ludus.store.run import Run, read_config
+from ludus.train.layout import filled
 from ludus.train.league import parse_mix
 from ludus.train.loop import train
 
@@ -89,9 +90,9 @@ def test_switches_are_joined_from_all_layers(toml):
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("game", [*games.names(), "gym:CartPole-v1"])
 def test_every_preset_of_every_game_makes_a_configuration(game, preset):
-    config = resolve(game, preset)
+    config = filled(resolve(game, preset))
     assert (config.game, config.preset) == (game, preset)
-    assert config.steps > 0 and config.decisions > 0
+    assert config.rows > 0 and config.steps > 0 and config.decisions > 0
 
 
 def test_numbers_may_be_written_in_any_natural_way(toml):
@@ -182,7 +183,7 @@ def test_opponents_that_cant_be_seated_are_refused_before_anything_starts(game, 
         ({"workers": "many"}, "many"),
         ({"ppo": {"gamma": 5.0}}, "--ppo.gamma is 5.0, but must be at least 0 and at most 1"),
         ({"decisions": 0}, "decisions"),
-        ({"rows": 0}, "rows"),
+        ({"rows": -1}, "rows"),
         ({"steps": 2}, "steps"),  # so short that no seat decides twice, and nothing could be learned
         ({"switches": {"cards": 3}}, "cards"),
         ({"inference": "central", "net": {"memory": 8}}, "local"),
@@ -223,7 +224,7 @@ OUT_OF_RANGE = [
     ("--seconds", INF, "finite"),
     ("--workers", "-1", "auto or at least 0"),
     ("--workers", "1e3", "auto or at least 0"),
-    ("--rows", -3, "at least 1"),
+    ("--rows", -3, "at least 0"),
     ("--decisions", 0, "at least 1"),
     ("--explore", 1.0, "below 1"),
     ("--log-s", -1.0, "at least 0"),

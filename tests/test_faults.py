@@ -23,7 +23,7 @@ from ludus.train.layout import lay_out
 from ludus.train.loop import spec_of, train
 from ludus.train.meter import Meter
 from ludus.train.remote_table import RemoteTable
-from trainings import gone, ludus_command, wait_until, workers_of
+from trainings import gone, limit, ludus_command, wait_until, workers_of
 
 POOLS = [{"workers": "2"}, {"workers": "0"}, {"workers": "2", "inference": "central", "device": "cpu"}]
 
@@ -188,7 +188,7 @@ def test_the_clock_ends_a_training_inside_a_block(more, trained, importable, mon
     begun = time.monotonic()
     with pytest.raises(Failure, match=r"nothing was learned within --seconds 1 .*block \d+ %"):
         trained("broken_envs:Slow", seconds=1.0, **more)  # a block takes 25 s
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < limit(15)
 
 
 @pytest.mark.parametrize("more", POOLS[::2], ids=str)
@@ -197,7 +197,7 @@ def test_the_clock_ends_a_training_whose_games_hang(more, trained, importable, m
     begun = time.monotonic()
     with pytest.raises(Failure, match="nothing was learned within --seconds 1"):
         trained("broken_envs:Slow", seconds=1.0, switches={"first": 1e6}, **more)
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < limit(15)
 
 
 @pytest.mark.parametrize("more", POOLS, ids=str)
@@ -213,7 +213,7 @@ def test_ctrl_c_is_heard_inside_a_block(more, trained, importable, monkeypatch):
     begun = time.monotonic()
     with pytest.raises(Stopped, match="stopped at 0 decisions"):
         trained("broken_envs:Slow", status=interrupt, **more)
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < limit(15)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_stop_does_not_wait_for_a_long_update(game, more, sync, trained, tmp_p
             trained(game, **told)
     else:
         trained(game, **told)
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < limit(15)
     assert (int(checkpoint.listed(tmp_path / "run")[-1].name) > 0) == (not sync)
 
 
@@ -337,11 +337,11 @@ def test_rows_follow_the_measured_speed_and_stay(importable, tmp_path):
 
     slow = {"switches": {"step_s": 0.004}}
     first = sizes("broken_envs:Slow", "slow", decisions=1, **slow)
-    assert 4 <= first[0] < 16 and first[1] == 64 and said[0].startswith("measuring")
+    assert 4 <= first[0] < 8 and first[1] == 128 and said[0].startswith("measuring")
     assert sizes("broken_envs:Slow", "slow", decisions=1_100, **slow) == first
     assert not any(text.startswith("measuring") for text in said)
-    assert sizes("gym:CartPole-v1", "cartpole", decisions=1) == (32, 64)
-    assert sizes("broken_envs:Slow", "sync", decisions=1, sync=True, switches={"step_s": 0.0}) == (32, 64)
+    assert sizes("gym:CartPole-v1", "cartpole", decisions=1) == (8, 128)
+    assert sizes("broken_envs:Slow", "sync", decisions=1, sync=True, switches={"step_s": 0.0}) == (8, 128)
 
 
 # ---- scripts

@@ -103,9 +103,8 @@ def test_more_workers_than_cores_are_told(pieces):
 
 
 def test_a_gpu_that_is_not_there_is_refused(pieces):
-    config, spec, _, _ = pieces(device="cuda")
     with pytest.raises(Usage, match="no GPU"):
-        lay_out(config, spec)
+        pieces(device="cuda")
 
 
 def test_inference_is_measured_both_ways_and_the_learner_is_left_as_it_was(pieces, monkeypatch):

@@ -27,7 +27,7 @@ from ludus.train.layout import lay_out
 from ludus.train.loop import make_pool, spec_of
 from ludus.train.pool import TRIES
 from ludus.train.worker import Plan, Worker
-from trainings import EXAMPLES, gone, reproducible, shared_memory, wait_until, workers_of
+from trainings import EXAMPLES, gone, limit, reproducible, shared_memory, wait_until, workers_of
 
 # ---- every kind of game
 
@@ -228,7 +228,7 @@ def test_killing_the_learner_leaves_neither_processes_nor_shared_memory(training
 def test_ctrl_c_ends_a_training_in_seconds_with_its_weights_saved(training, tmp_path):
     process, family, _ = training
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the learner and to its workers
-    _, err = process.communicate(timeout=5)
+    _, err = process.communicate(timeout=limit(5))
     assert process.returncode == 130
     assert "Traceback" not in err
     assert wait_until(lambda: gone(family), 2)

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ludus import machine
 from ludus.config import overlay, resolve
 from ludus.train.loop import train
 
@@ -57,6 +58,11 @@ def wait_until(what, seconds: float) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def limit(seconds: float) -> float:
+    """What takes so long on an idle machine may take longer on one that others use too."""
+    return seconds * max(1.0, psutil.getloadavg()[0] / machine.usable_cores())
 
 
 def shared_memory() -> set[str]:

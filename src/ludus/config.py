@@ -77,11 +77,11 @@ class Config:
     """How worker processes start; auto: forkserver, on Windows spawn."""
     log_s: NotNegative = 2.0
     """Seconds between lines of metrics; with --sync there is one for every update."""
-    eval_every: str = "auto"
+    eval_every: Annotated[str, Range(0, word="auto")] = "auto"
     """Decisions between evaluations; 0 for none. auto: a twentieth of the run, at most 3 % of its time."""
     eval_against: str = ""
     """Bots that evaluations play against, as in greedy,random. Default: the game's first bot and random."""
-    eval_games: int = 0
+    eval_games: Whole = 0
     """Games of an evaluation against each opponent; 0: 200, or 40 for agents that search."""
     checkpoints: Schedule = field(default_factory=Schedule)
     """When the run is saved, and what is kept."""

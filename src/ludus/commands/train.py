@@ -20,7 +20,16 @@ from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import checkpoint
 from ludus.store.lines import METRICS, read_lines
 from ludus.store.mirror import is_url, misfit, restore, trained_elsewhere
-from ludus.store.run import CONFIG, folder_of, is_run, keep_sizes, read_config, refuse_other, trust_run
+from ludus.store.run import (
+    CONFIG,
+    folder_of,
+    is_run,
+    keep_sizes,
+    peek_config,
+    read_config,
+    refuse_other,
+    trust_run,
+)
 from ludus.train.profile import TABLE
 
 if TYPE_CHECKING:
@@ -169,7 +178,7 @@ def _begins_anew(config: Config) -> bool:
     if not is_run(folder):
         return False
     try:
-        refuse_other(read_config(folder), config, folder)
+        refuse_other(peek_config(folder), config, folder)
     except Failure:
         if checkpoint.has_learned(folder):
             raise
