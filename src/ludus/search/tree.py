@@ -57,8 +57,10 @@ def make_tree(games: int, nodes: int, edges: int, seats: int) -> Tree:
     used, filled = np.zeros((2, games), np.int32)
     action, child = np.zeros((2, games, edges), np.int32)
     prior, tries, mean = np.zeros((3, games, edges), np.float32)
-    fields = (node[name] for name in Tree._fields[2:-5])
-    return Tree(used, filled, *fields, action, prior, child, tries, mean)
+    fields = {name: node[name] for name in kind.names or ()}
+    return Tree(
+        used=used, filled=filled, action=action, prior=prior, child=child, tries=tries, mean=mean, **fields
+    )
 
 
 # ---- a leaf is added, and its value goes up
