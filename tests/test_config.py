@@ -225,6 +225,8 @@ OUT_OF_RANGE = [
     ("--workers", "-1", "auto or at least 0"),
     ("--workers", "1e3", "auto or at least 0"),
     ("--rows", -3, "at least 0"),
+    ("--eval-games", -1, "at least 0"),
+    ("--eval-every", "often", "auto or at least 0"),
     ("--decisions", 0, "at least 1"),
     ("--explore", 1.0, "below 1"),
     ("--log-s", -1.0, "at least 0"),

@@ -161,8 +161,7 @@ def test_who_and_when(tmp_path):
     assert Evaluator(config_of("ofc")).opponents == ["greedy", "random"]
     assert Evaluator(config_of("tictactoe", eval_against="search, random")).opponents == ["search", "random"]
     assert Evaluator(config_of("tictactoe", eval_every=0)).opponents == []
-    for wrong in ({"eval_against": "nobody"}, {"eval_every": "often"}, {"eval_games": -1}):
-        with pytest.raises(Usage, match=next(iter(wrong))):
-            Evaluator(config_of("tictactoe", **wrong))
+    with pytest.raises(Usage, match="eval_against"):
+        Evaluator(config_of("tictactoe", eval_against="nobody"))
     with pytest.raises(Usage, match="eval_against"):
         Evaluator(config_of("gym:CartPole-v1", eval_against="greedy"))

@@ -203,12 +203,4 @@ class Evaluator:
 
 def _every(config: Config) -> int:
     """Decisions between two evaluations."""
-    if config.eval_games < 0:
-        raise Usage(f"eval_games is {config.eval_games}, but can't be negative")
-    if config.eval_every == "auto":
-        return max(1, config.decisions // TIMES)
-    if not config.eval_every.isdigit():
-        raise Usage(
-            f"eval_every is {config.eval_every!r}, but must be auto or a number of decisions, 0 for none"
-        )
-    return int(config.eval_every)
+    return max(1, config.decisions // TIMES) if config.eval_every == "auto" else int(config.eval_every)

@@ -31,8 +31,8 @@ class SearchConfig:
     """At the root: the share of Dirichlet noise in the priors (0.25), or the scale of Gumbel noise (1)."""
     considered: Count = 16
     """Actions that a Gumbel root compares."""
-    value_scale: NotNegative = 1.0
-    """How much values weigh beside priors at a Gumbel root; less trusts a young network's values less."""
+    value_scale: NotNegative = 0.1
+    """How much values weigh beside priors at a Gumbel root (c_scale); less trusts a young network less."""
     exploration: NotNegative = 1.5
     """Weight of the priors beside the values (PUCT)."""
     first_play: Finite = 0.2
