@@ -19,6 +19,7 @@ from ludus.algos.ppo.learner import Learner as PpoLearner
 from ludus.config import Config
 from ludus.core import seeds
 from ludus.core.block import Block
+from ludus.core.spec import Spec
 from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
 from ludus.nets.net import Net
@@ -140,6 +141,30 @@ def check_policy(device: torch.device) -> None:
     check("a block starts with the newest weights, at its beginning", all(right), right)
 
 
+def check_vectors(device: torch.device) -> None:
+    """Continuous actions: played in a recorded graph, and learned from in another."""
+    box = (np.full(2, -1, np.float32), np.full(2, 1, np.float32))
+    spec = Spec("vectors", 1, 0, (3,), np.dtype(np.float32), zero_sum=False, box=box)
+    learner = PpoLearner(spec, Net(spec, PLAIN), ppo.Config(minibatch=16, epochs=1), str(device))
+    policy, block = (
+        DevicePolicy(learner.net, 16, device, seed=1),
+        DeviceBlock(ppo.columns(Config(), spec), 8, 16, device),
+    )
+    policy.start(block)
+    for _ in range(8):
+        policy.act(
+            np.random.default_rng(0).normal(size=(16, 3)).astype(np.float32),
+            policy.legal.numpy(),
+            None,
+            1.0,
+            None,
+        )
+    block["reward"][:] = np.random.default_rng(1).normal(size=block["reward"].shape)
+    block["ended"][:] = True
+    losses = learner.learn([block], behind=False)
+    check("vectors are played and learned", all(np.isfinite(list(losses.values()))), losses["policy/kl"])
+
+
 def evaluated(network: Any, states: np.ndarray) -> np.ndarray:
     n = len(states)
     actions, counts = np.zeros((n, RULES.spec.actions), np.int32), np.zeros(n, np.int32)
@@ -203,6 +228,7 @@ def main() -> None:
     check_learner("alphazero", search_learner, search_block(), device)
     ppo_learner(device)  # a learner on the CPU was the last to set the precision
     check_policy(torch.device(device))
+    check_vectors(torch.device(device))
     check_publish(torch.device(device))
     print(f"WRONG: {'; '.join(failed)}" if failed else "all is well")
     sys.exit(bool(failed))

@@ -12,6 +12,9 @@ pytest_plugins = ["commandline", "trainings"]
 # Tests run side by side: torch's threads must not spin while they wait for each other (10 times slower).
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# A GPU would choose other pools and give up exact resumes; bench/gpu_check.py is for GPUs.
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
 # Compiling inside a test breaks any deadline; fixed examples keep every run the same.
 settings.register_profile("ludus", deadline=None, derandomize=True, database=None, max_examples=200)
 settings.load_profile("ludus")

@@ -171,6 +171,7 @@ def test_whatever_else_may_change_in_a_run_that_goes_on(changes, trained):
     told = {"workers": "2", "sync": True, **changes}
     _, readings = trained("tictactoe", decisions=4_000, run=str(folder), **told)
     assert readings[0]["decisions"] > 2_000 and readings[-1]["decisions"] >= 4_000
+    assert readings[-1]["workers/replaced"] == 0  # none died of games that don't fit any more
 
 
 @pytest.mark.parametrize(

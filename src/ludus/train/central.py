@@ -5,6 +5,7 @@ in processes that these threads ask (`RemoteTable`). Groups of games take turns:
 another's batch is on the device.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ludus.algos.ppo.learner import log_prob
+from ludus.algos.ppo.learner import log_prob, normal_log_prob
 from ludus.core import seeds
 from ludus.core.block import Block, Column
 from ludus.nets.net import Net
@@ -102,9 +103,9 @@ class DevicePolicy:
     def _sampled(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         if self.net.log_std is not None:
             noise = torch.empty_like(logits).normal_(generator=self._luck)
-            std = self.net.log_std.exp() * self.temperature
-            logp = torch.distributions.Normal(0.0, 1.0, validate_args=False).log_prob(noise) - std.log()
-            return (logits + std * noise).reshape(self.action.shape), logp.sum(1)
+            log_std = self.net.log_std + math.log(self.temperature)
+            action = (logits + log_std.exp() * noise).reshape(self.action.shape)
+            return action, normal_log_prob(noise, log_std)
         noise = torch.empty_like(logits).exponential_(generator=self._luck).log_().neg_()
         logits = logits / self.temperature
         action = (logits + noise).argmax(1).int()  # with Gumbel noise, the maximum is a sample

@@ -49,9 +49,8 @@ def lay_out(config: Config, spec: Spec) -> Layout:
     device = config.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    central = config.inference == "central" or (
-        config.inference == "auto" and device == "cuda" and not config.net.memory
-    )
+    possible = device == "cuda" and not config.net.memory and config.workers != "0"
+    central = config.inference == "central" or (config.inference == "auto" and possible)
     layout = _central(config, device) if central else local(config, spec, device)
     _refuse_too_large(config, spec, layout)
     return layout

@@ -330,6 +330,7 @@ class Training:
             "version": self.version,
             "rolled_back": self.rolled_back,
             "rows": self.config.rows,
+            "opponents": self.config.opponents,
             "workers": self.pool.snapshot(),
         }
 
@@ -368,7 +369,9 @@ class Training:
         self.league.load_state_dict(kept.state["league"])
         self.pool.publish(self.vector, self.version, self.learner.taught)
         snapshots = kept.state["workers"]
-        if snapshots and kept.state["rows"] == self.config.rows:
+        opponents = kept.state.get("opponents", self.config.opponents)
+        same_games = kept.state["rows"] == self.config.rows and opponents == self.config.opponents
+        if snapshots and same_games:
             self.pool.restore(snapshots)
         games = sum(map(bool, snapshots)) or len(snapshots)  # those of environments can't be kept
         if self.config.sync and kept.decisions and games != self.pool.workers:

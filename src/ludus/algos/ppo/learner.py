@@ -3,6 +3,7 @@
 A decision's advantage continues at the same seat's next decision in that game.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -29,6 +30,8 @@ from ludus.algos.recorded import (
 from ludus.core.block import Block
 from ludus.core.spec import Spec
 from ludus.nets.net import Net
+
+HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 class Learner:
@@ -296,11 +299,19 @@ def column(block: Block, name: str) -> Tensor:
     return tensors[name] if name in tensors else torch.from_numpy(block[name])
 
 
+def normal_log_prob(noise: Tensor, log_std: Tensor) -> Tensor:
+    """Of vectors that are `noise` standard deviations off their mean, [B]. torch.distributions checks its
+    arguments on the CPU, which a CUDA graph can't."""
+    return (-0.5 * noise.square() - HALF_LOG_2PI - log_std).sum(1)
+
+
 def log_prob(net: Net, logits: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
     """Log-probability of each action and entropy of each choice, both [B]."""
     if net.log_std is not None:
-        chosen = torch.distributions.Normal(logits, net.log_std.exp())
-        return chosen.log_prob(action.flatten(1)).sum(1), chosen.entropy().sum(1)
+        noise = (action.flatten(1) - logits) / net.log_std.exp()
+        return normal_log_prob(noise, net.log_std), (0.5 + HALF_LOG_2PI + net.log_std).sum().expand(
+            len(noise)
+        )
     logs = logits.log_softmax(1)
     entropy = -(logs.exp() * logs).sum(1)
     return logs.gather(1, action.long().unsqueeze(1)).squeeze(1), entropy
