@@ -111,6 +111,16 @@ def test_tictactoe_is_solved_whatever_the_seed(root):
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_earlier_positions_of_tictactoe_are_solved_by_a_longer_search(root):
+    """A proof of the replies to a first move takes some 5,000 simulations."""
+    states = tictactoe_from(1)
+    states = states[states["moves"] < 4]
+    config = {"simulations": 12_000, "root": root, "noise": 0.25, "exploration": 3.0, "first_play": 0.0}
+    _, result = searched(TICTACTOE, states, **config)
+    assert_exact(TICTACTOE, states, result)
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
 def test_the_end_of_connect4_is_solved_even_by_an_evaluator_that_is_wrong(root):
     states = late_connect4()
     for seed in range(3):
