@@ -92,7 +92,7 @@ def measure_search() -> None:
     rules = games.rules("blokus")
     decisions = list(Play(rules, rows=GAMES).decisions(24))
     parts = [decisions[moves][0] for moves in (0, 6, 12, 18)]
-    search = Search(rules, GAMES, SearchConfig(SIMULATIONS, exploration=3.0, first_play=0.0))
+    search = Search(rules, GAMES, SearchConfig(SIMULATIONS, c_puct=3.0, first_play_reduction=0.0))
 
     def run() -> None:
         for states in parts:

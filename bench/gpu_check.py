@@ -33,7 +33,7 @@ from ludus.train.worker import Plan, Worker, make_policy
 RULES = games.rules("connect4")
 BOARD = NetConfig(channels=16, blocks=2)
 PLAIN = NetConfig(hidden=(64,))
-SEARCH = alphazero.Config(search=SearchConfig(4, "gumbel", 1.0, width=8), minibatch=32, replay_least=32)
+SEARCH = alphazero.Config(search=SearchConfig(4, "gumbel", 1.0, width=8), minibatch=32, learning_starts=32)
 BUSY = 200_000_000
 """Clock cycles for which a stream is kept busy: a tenth of a second."""
 failed: list[str] = []
@@ -84,7 +84,7 @@ def movement(learner: Any, block: Block, scale: float) -> float:
     learner.rate_scale = scale
     head = [tensor for name, tensor in learner.net.named_parameters() if name.startswith("policy.")]
     before = [tensor.detach().clone() for tensor in head]
-    told = learner.learn([block], behind=False)
+    told = learner.learn([block], off_policy=False)
     rate = learner.config.learning_rate * scale
     if abs(told["learner/learning_rate"] - rate) > 1e-3 * rate:
         failed.append(f"the rate that is told is {told['learner/learning_rate']}, not {rate}")
@@ -161,7 +161,7 @@ def check_vectors(device: torch.device) -> None:
         )
     block["reward"][:] = np.random.default_rng(1).normal(size=block["reward"].shape)
     block["ended"][:] = True
-    losses = learner.learn([block], behind=False)
+    losses = learner.learn([block], off_policy=False)
     check("vectors are played and learned", all(np.isfinite(list(losses.values()))), losses["policy/kl"])
 
 

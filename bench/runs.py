@@ -80,15 +80,15 @@ def recovery(rounds: int = 5) -> None:
 
 def soak(folder: Path, seconds: float) -> None:
     """Kill workers at random moments all the time, and see that every decision is counted once."""
-    luck, kills, readings, memory, over = random.Random(0), 0, [], [], threading.Event()
+    rng, kills, readings, memory, over = random.Random(0), 0, [], [], threading.Event()
     learner = psutil.Process()
 
     def kill_sometimes() -> None:
         nonlocal kills
-        while kills < KILLS and not over.wait(luck.expovariate(1.2 * KILLS / seconds)):
+        while kills < KILLS and not over.wait(rng.expovariate(1.2 * KILLS / seconds)):
             workers = [w for child in learner.children() for w in child.children()]
             if readings and workers:
-                luck.choice(workers).kill()
+                rng.choice(workers).kill()
                 kills += 1
 
     def read(metrics: dict[str, Any]) -> None:

@@ -42,7 +42,7 @@ WORK = {
 FAST = {
     "rows": 16, "steps": 30, "seconds": 15.0, "log_s": 0.0, "workers": "2",
     "checkpoints": {"every_s": 0.25, "keep": 1000, "milestone": 0},
-    "ppo": {"minibatch": 240, "learning_rate": 2e-3, "teacher_until": 1.0, "entropy": 0.0},
+    "ppo": {"minibatch": 240, "learning_rate": 2e-3, "teacher_until": 1.0, "entropy_coef": 0.0},
 }  # fmt: skip
 """OFC for those who are in a hurry: small batches and a teacher to the end."""
 RIVALS_S, OURS_S = 15.0, 20.0

@@ -1,4 +1,4 @@
-"""AlphaZero: what is remembered of games is true and taught the right way round, and trainings survive."""
+"""AlphaZero: what is remembered of games is true and learned the right way round, and trainings survive."""
 
 import os
 import random
@@ -19,7 +19,7 @@ from commandline import one_line
 from ludus import games, match
 from ludus.algos.alphazero import Config, record, utility
 from ludus.algos.alphazero.evaluators import CpuNetwork
-from ludus.algos.alphazero.learner import Learner, write_page
+from ludus.algos.alphazero.learner import Learner, packed
 from ludus.algos.alphazero.replay import Replay
 from ludus.core import seeds
 from ludus.core.block import Block
@@ -36,10 +36,12 @@ from trainings import gone, limit, ludus_command, wait_until, workers_of
 
 CONNECT4, BLOKUS = games.rules("connect4"), games.rules("blokus")
 NET = NetConfig(channels=8, blocks=1)
-CONFIG = Config(search=SearchConfig(4, "gumbel", 1.0, width=64), quick=2, minibatch=32)
+CONFIG = Config(search=SearchConfig(4, "gumbel", 1.0, width=64), fast_simulations=2, minibatch=32)
 TINY = {
     "algo": "alphazero", "rows": 8, "steps": 8, "net": {"channels": 8, "blocks": 1},
-    "alphazero": {"search": {"simulations": 6}, "quick": 2, "minibatch": 32, "replay_least": 128},
+    "alphazero": {
+        "search": {"simulations": 6}, "fast_simulations": 2, "minibatch": 32, "learning_starts": 128,
+    },
 }  # fmt: skip
 
 
@@ -143,9 +145,9 @@ def test_whoever_made_the_last_move_and_won_is_taught_a_good_value_and_the_loser
         if len(at) == 2 and score[at[1]].any():
             winner = CONNECT4.seat(states[at[1:]])[0]
             assert score[at[1], winner] == 1
-            lesson = replay.lesson(at, np.zeros(2, int), found=0.0, scale=20.0)
-            assert lesson.value[0, 0] < -0.7 and lesson.value[1, 0] > 0.7
-            assert lesson.score[:, 0].tolist() == pytest.approx([-0.05, 0.05])
+            minibatch = replay.minibatch(at, np.zeros(2, int), root_value_weight=0.0, scale=20.0)
+            assert minibatch.value[0, 0] < -0.7 and minibatch.value[1, 0] > 0.7
+            assert minibatch.score[:, 0].tolist() == pytest.approx([-0.05, 0.05])
             checked += 1
     assert checked > 5
 
@@ -153,14 +155,14 @@ def test_whoever_made_the_last_move_and_won_is_taught_a_good_value_and_the_loser
 def test_owners_are_the_final_board_as_the_seat_that_decides_sees_it(blokus_block):
     """Squares that are taken already stay with their owner; in the end squares are what was scored."""
     replay, count = remembered(BLOKUS, blokus_block), blokus_block.decisions
-    lesson = replay.lesson(np.arange(count), np.zeros(count, int), found=0.0, scale=1.0)
-    owner = lesson.owner.reshape(count, 2, 14, 14)
-    assert (owner >= lesson.obs[:, [0, 3]]).all() and (owner.sum(1) <= 1).all()
+    minibatch = replay.minibatch(np.arange(count), np.zeros(count, int), root_value_weight=0.0, scale=1.0)
+    owner = minibatch.owner.reshape(count, 2, 14, 14)
+    assert (owner >= minibatch.obs[:, [0, 3]]).all() and (owner.sum(1) <= 1).all()
     squares = owner.sum((2, 3)).astype(int)
     plain = squares.max(1) < 89  # who placed everything has 15 or 20 points more
     assert plain.sum() > 100
-    assert (squares[:, 0] - squares[:, 1] == lesson.score[:, 0])[plain].all()
-    assert (owner.sum((1, 2, 3)) > lesson.obs[:, [0, 3]].sum((1, 2, 3))).any()
+    assert (squares[:, 0] - squares[:, 1] == minibatch.score[:, 0])[plain].all()
+    assert (owner.sum((1, 2, 3)) > minibatch.obs[:, [0, 3]].sum((1, 2, 3))).any()
 
 
 def test_a_stuck_seat_is_searched_through_and_valued():
@@ -205,7 +207,7 @@ def image_games(rules, symmetry, rows, moves):
     [(CONNECT4, 0, 6), (CONNECT4, 1, 12), (BLOKUS, 0, 5), (BLOKUS, 1, 30)],
     ids=["connect4", "connect4 mirrored", "blokus", "blokus flipped"],
 )
-def test_a_turned_lesson_is_the_lesson_of_the_turned_game(rules, number, moves):
+def test_a_turned_minibatch_is_that_of_the_turned_game(rules, number, moves):
     """Board, legal moves, the search's moves and owners turn together; played, not computed."""
     rows, places = 6, action_places(rules.spec)
     to_image = np.argsort(rules.symmetries[number].actions)
@@ -219,17 +221,17 @@ def test_a_turned_lesson_is_the_lesson_of_the_turned_game(rules, number, moves):
             block["action"][0, row, : len(found)], block["policy"][0, row, : len(found)] = found, 1
         if rules.spec.owned:
             block["owner"][0] = packed_owners(rules, states)
-        lesson = remembered(rules, block).lesson(np.arange(rows), np.full(rows, number), 0.0, 1.0)
-        assert (lesson.obs == observation_of(rules, image)).all()
+        minibatch = remembered(rules, block).minibatch(np.arange(rows), np.full(rows, number), 0.0, 1.0)
+        assert (minibatch.obs == observation_of(rules, image)).all()
         for row in range(rows):
-            assert set(lesson.places[row, : lesson.counts[row]]) == set(places[turned_legal[row]])
+            assert set(minibatch.places[row, : minibatch.counts[row]]) == set(places[turned_legal[row]])
             count = int(block["policy"][0, row].sum())
             expected = places[to_image[block["action"][0, row, :count]]]
-            assert (lesson.listed[row, :count] == expected).all()
+            assert (minibatch.listed[row, :count] == expected).all()
         if rules.spec.owned:
-            bits = np.unpackbits(packed_owners(rules, image), 1, count=lesson.owner[0].size)
-            assert (lesson.owner.reshape(rows, -1) == bits).all()
-            assert number == 0 or (lesson.owner != 0).any() or not states["mine"].any()
+            bits = np.unpackbits(packed_owners(rules, image), 1, count=minibatch.owner[0].size)
+            assert (minibatch.owner.reshape(rows, -1) == bits).all()
+            assert number == 0 or (minibatch.owner != 0).any() or not states["mine"].any()
 
 
 def packed_owners(rules, states):
@@ -295,13 +297,13 @@ def test_a_game_that_is_not_zero_sum_is_valued_for_each_seat(together):
     block = played_block(together, config=config)
     replay = Replay(together, record(config, together.spec), 1_000, seed=0)
     replay.add(block)
-    lesson = replay.lesson(np.arange(64), np.zeros(64, int), found=0.0, scale=4.0)
-    assert lesson.value.shape == (64, 2) and (lesson.value[:, 0] == lesson.value[:, 1]).all()
-    assert np.allclose(lesson.value, np.tanh(lesson.score)) and (lesson.value >= 0).all()
+    minibatch = replay.minibatch(np.arange(64), np.zeros(64, int), root_value_weight=0.0, scale=4.0)
+    assert minibatch.value.shape == (64, 2) and (minibatch.value[:, 0] == minibatch.value[:, 1]).all()
+    assert np.allclose(minibatch.value, np.tanh(minibatch.score)) and (minibatch.value >= 0).all()
     torch.manual_seed(0)
     learner, network = Learner(together, NET, config), CpuNetwork(together, NET)
     for _ in range(80):
-        learner._update(write_page(lesson, pinned=False))
+        learner._update(packed(minibatch, pinned=False))
     network.net = learner.net.eval()
     states = states_of(together, block)[:64]
     logits, values = np.zeros((64, 3), np.float32), np.zeros((64, 2), np.float32)
@@ -310,7 +312,7 @@ def test_a_game_that_is_not_zero_sum_is_valued_for_each_seat(together):
     assert np.corrcoef(values[:, 0], values[:, 1])[0, 1] > 0.5 and values.mean(0).min() > 0
 
 
-# ---- learning from a lesson
+# ---- learning from a minibatch
 
 
 def test_moves_that_are_not_listed_are_not_unlearned(blokus_block):
@@ -320,42 +322,42 @@ def test_moves_that_are_not_listed_are_not_unlearned(blokus_block):
     many = legal_of(BLOKUS, states_of(BLOKUS, blokus_block)).sum(1) > 100
     assert (listed <= 1.001).all() and (listed[many & full] < 0.9).mean() > 0.5
     at = np.flatnonzero(many & full)[:4]
-    learner, lesson = (
+    learner, minibatch = (
         Learner(BLOKUS, NET, CONFIG),
-        remembered(BLOKUS, blokus_block).lesson(at, np.zeros(len(at), int), 0.0, 20.0),
+        remembered(BLOKUS, blokus_block).minibatch(at, np.zeros(len(at), int), 0.0, 20.0),
     )
     choice = torch.zeros((len(at), int(BLOKUS.spec.places.max()) + 1), requires_grad=True)
     nothing = torch.zeros((len(at), 1))
     learner.net = lambda obs: (choice, nothing, nothing, None)
     optimiser = torch.optim.Adam([choice], lr=0.1)
     for _ in range(300):
-        losses, _ = learner._losses([torch.from_numpy(part) for part in lesson])
+        losses, _ = learner._losses([torch.from_numpy(part) for part in minibatch])
         optimiser.zero_grad()
         losses[0].backward()
         optimiser.step()
     assert abs(losses[0].item()) < 0.01  # nothing is left to learn
     for row in range(len(at)):
-        places = torch.from_numpy(lesson.places[row, : lesson.counts[row]]).long()
+        places = torch.from_numpy(minibatch.places[row, : minibatch.counts[row]]).long()
         shares = dict(zip(places.tolist(), choice[row, places].softmax(0).tolist(), strict=True))
-        for place, wanted in zip(lesson.listed[row], lesson.policy[row], strict=True):
+        for place, wanted in zip(minibatch.listed[row], minibatch.policy[row], strict=True):
             assert shares.pop(place) == pytest.approx(wanted, abs=0.02)
-        assert sum(shares.values()) == pytest.approx(1 - lesson.policy[row].sum(), abs=0.03)
+        assert sum(shares.values()) == pytest.approx(1 - minibatch.policy[row].sum(), abs=0.03)
         assert min(shares.values()) > 0.5 * sum(shares.values()) / len(shares)
 
 
 def test_only_full_searches_teach_the_policy(blokus_block):
     learner, replay = Learner(BLOKUS, NET, CONFIG), remembered(BLOKUS, blokus_block)
-    lesson = replay.lesson(np.arange(16), np.zeros(16, int), 0.25, 20.0)
+    minibatch = replay.minibatch(np.arange(16), np.zeros(16, int), 0.25, 20.0)
     full = np.arange(16) % 2 == 0
 
     def losses(policy):
-        given = lesson._replace(full=full, policy=policy)
+        given = minibatch._replace(full=full, policy=policy)
         return [loss.item() for loss in learner._losses([torch.from_numpy(part) for part in given])[0]]
 
-    certain = np.eye(lesson.policy.shape[1], dtype=np.float32)[0]
-    quick, changed = lesson.policy.copy(), lesson.policy.copy()
+    certain = np.eye(minibatch.policy.shape[1], dtype=np.float32)[0]
+    quick, changed = minibatch.policy.copy(), minibatch.policy.copy()
     quick[~full], changed[full] = certain, certain
-    before = losses(lesson.policy)
+    before = losses(minibatch.policy)
     assert losses(quick) == before
     assert losses(changed)[0] != before[0] and losses(changed)[1:] == before[1:]
 
@@ -368,8 +370,8 @@ def test_a_few_decisions_can_be_learned_by_heart(rules, request):
     config = replace(CONFIG, learning_rate=1e-2, weight_decay=0.0)
     learner = Learner(rules, NetConfig(channels=16, blocks=2), config)
     at = np.unique(states_of(rules, block), return_index=True)[1][:8]
-    lesson = remembered(rules, block).lesson(at, np.arange(8) % 2, 0.0, 20.0)
-    page = write_page(lesson._replace(full=np.ones(8, bool)), pinned=False)
+    minibatch = remembered(rules, block).minibatch(at, np.arange(8) % 2, 0.0, 20.0)
+    page = packed(minibatch._replace(full=np.ones(8, bool)), pinned=False)
     first = learner._update(page).numpy()
     for _ in range(150):
         last = learner._update(page).numpy()
@@ -388,9 +390,10 @@ def test_tictactoe_is_learned_well_enough_to_lose_no_more(trained):
     told = {
         "rows": 32, "decisions": 12_000, "workers": "0", "sync": True, "net": {"channels": 16, "blocks": 1},
         "alphazero": {
-            "search": {"simulations": 25, "root": "puct", "noise": 0.5, "exploration": 3.0},
-            "full_share": 1.0, "drawn_moves": 4, "minibatch": 128, "replay": 4_000, "reuse": 3.0,
-            "learning_rate": 4e-3, "score_weight": 0.0, "found": 0.5,
+            "search": {"simulations": 25, "root": "puct", "noise": 0.5, "c_puct": 3.0},
+            "full_share": 1.0, "sampling_moves": 4, "minibatch": 128, "replay_buffer": 4_000,
+            "replay_ratio": 3.0,
+            "learning_rate": 4e-3, "score_weight": 0.0, "root_value_weight": 0.5,
         },
     }  # fmt: skip
     folder, _ = trained("tictactoe", **fewer(told))
@@ -406,7 +409,9 @@ def test_connect4_is_learned_and_a_deeper_look_is_not_weaker(trained):
     told = {
         "rows": 32, "steps": 16, "decisions": 12_000, "workers": "0", "sync": True,
         "net": {"channels": 16, "blocks": 1},
-        "alphazero": {"search": {"simulations": 16}, "quick": 4, "minibatch": 128, "replay": 8_000},
+        "alphazero": {
+            "search": {"simulations": 16}, "fast_simulations": 4, "minibatch": 128, "replay_buffer": 8_000,
+        },
     }  # fmt: skip
     folder, _ = trained("connect4", **fewer(told))
     assert match.duel("connect4", f"{folder}+16", "random", 50, cores=1).mean > 0.6
@@ -414,13 +419,13 @@ def test_connect4_is_learned_and_a_deeper_look_is_not_weaker(trained):
 
 
 def test_five_workers_killed_at_random_cost_no_decision(trained):
-    luck, killed = random.Random(1), []
+    rng, killed = random.Random(1), []
 
     def kill_one(metrics: dict) -> None:
         workers = workers_of(psutil.Process())
-        if len(killed) < 5 and workers and luck.random() < 0.7:
-            time.sleep(luck.random() * 0.02)
-            killed.append(luck.choice(workers))
+        if len(killed) < 5 and workers and rng.random() < 0.7:
+            time.sleep(rng.random() * 0.02)
+            killed.append(rng.choice(workers))
             killed[-1].kill()
 
     _, readings = trained("connect4", kill_one, **TINY, workers="2", decisions=2_000)
@@ -432,7 +437,9 @@ def test_five_workers_killed_at_random_cost_no_decision(trained):
 
 @pytest.mark.parametrize(("number", "inference"), [(signal.SIGTERM, "local"), (signal.SIGINT, "central")])
 def test_a_signal_ends_searches_within_five_seconds_and_saves(number, inference, tmp_path):
-    words = "--preset test --decisions 1000000000 --log-s 0 --device cpu --run run --alphazero.replay 5000"
+    words = (
+        "--preset test --decisions 1000000000 --log-s 0 --device cpu --run run --alphazero.replay-buffer 5000"
+    )
     words += f" --alphazero.search.simulations 8 --workers 2 --inference {inference}"
     process = subprocess.Popen(
         **ludus_command("train", "blokus", *words.split(), cwd=tmp_path),

@@ -50,12 +50,12 @@ def test_each_layer_overrides_the_one_below(toml):
     preset = parse(["tictactoe", "--preset", "test"])
     assert (preset.rows, preset.steps, preset.net.hidden) == (16, 32, (32,))
     assert preset.ppo == dataclasses.replace(PpoConfig(), minibatch=256)
-    told = ["tictactoe", "--preset=test", "--config", str(toml("rows = 5\n[ppo]\nclip = 0.3"))]
+    told = ["tictactoe", "--preset=test", "--config", str(toml("rows = 5\n[ppo]\nclip_range = 0.3"))]
     file = parse(told)
-    assert (file.rows, file.steps, file.ppo.clip, file.ppo.minibatch) == (5, 32, 0.3, 256)
-    flags = parse([*told, "--rows", "7", "--ppo.clip", "0.4", "--net.hidden", "8", "9"])
+    assert (file.rows, file.steps, file.ppo.clip_range, file.ppo.minibatch) == (5, 32, 0.3, 256)
+    flags = parse([*told, "--rows", "7", "--ppo.clip_range-range", "0.4", "--net.hidden", "8", "9"])
     assert (flags.rows, flags.steps, flags.net.hidden) == (7, 32, (8, 9))
-    assert (flags.ppo.clip, flags.ppo.minibatch) == (0.4, 256)
+    assert (flags.ppo.clip_range, flags.ppo.minibatch) == (0.4, 256)
 
 
 def test_a_games_own_preset_comes_on_top_of_the_general_one():
@@ -102,7 +102,7 @@ def test_numbers_may_be_written_in_any_natural_way(toml):
 
 
 def test_a_run_remembers_its_configuration(tmp_path):
-    told = {"run": str(tmp_path / "run"), "seed": 4, "switches": {"hands": 2}, "ppo": {"clip": 0.1}}
+    told = {"run": str(tmp_path / "run"), "seed": 4, "switches": {"hands": 2}, "ppo": {"clip_range": 0.1}}
     config = overlay(resolve("ofc", "test"), told, "test")
     run = Run.open(config)
     run.accept()
@@ -117,7 +117,7 @@ def test_a_run_remembers_its_configuration(tmp_path):
     ("text", "words"),
     [
         ("rowz = 5", ["rowz", "rows"]),
-        ("[ppo]\nclipp = 1.0", ["[ppo]", "clipp", "clip"]),
+        ("[ppo]\nclipp = 1.0", ["[ppo]", "clipp", "clip_range"]),
         ("[nets]\nhidden = [8]", ["nets", "net"]),
         ('rows = "many"', ["rows", "'many'"]),
         ("rows = 1.5", ["rows", "1.5"]),
@@ -187,8 +187,8 @@ def test_opponents_that_cant_be_seated_are_refused_before_anything_starts(game, 
         ({"steps": 2}, "steps"),  # so short that no seat decides twice, and nothing could be learned
         ({"switches": {"cards": 3}}, "cards"),
         ({"inference": "central", "net": {"memory": 8}}, "local"),
-        ({"explore": 1.0}, "explore"),
-        ({"explore": -0.5}, "explore"),
+        ({"temperature_spread": 1.0}, "--temperature-spread"),
+        ({"temperature_spread": -0.5}, "--temperature-spread"),
         ({"net": {"trunk": "conv"}}, "conv"),
     ],
 )
@@ -204,7 +204,7 @@ NAN, INF = float("nan"), float("inf")
 OUT_OF_RANGE = [
     ("--ppo.gamma", 5.0, "at least 0 and at most 1"),
     ("--ppo.gamma", NAN, "finite"),
-    ("--ppo.entropy", -1e9, "at least 0"),
+    ("--ppo.entropy-coef", -1e9, "at least 0"),
     ("--ppo.epochs", 0, "at least 1"),
     ("--ppo.learning-rate", -1e-3, "at least 0"),
     ("--ppo.learning-rate", INF, "finite"),
@@ -212,7 +212,7 @@ OUT_OF_RANGE = [
     ("--alphazero.full-share", 0.0, "above 0 and at most 1"),
     ("--alphazero.minibatch", 0, "at least 1"),
     ("--alphazero.search.simulations", 0, "at least 1"),
-    ("--alphazero.search.first-play", NAN, "finite"),
+    ("--alphazero.search.first-play-reduction", NAN, "finite"),
     ("--net.hidden", 0, "at least 1"),
     ("--net.hidden", 10**9, "at most 65536"),
     ("--net.memory", -1, "at least 0"),
@@ -228,7 +228,7 @@ OUT_OF_RANGE = [
     ("--eval-games", -1, "at least 0"),
     ("--eval-every", "often", "auto or at least 0"),
     ("--decisions", 0, "at least 1"),
-    ("--explore", 1.0, "below 1"),
+    ("--temperature-spread", 1.0, "below 1"),
     ("--log-s", -1.0, "at least 0"),
     ("--price-per-hour", NAN, "finite"),
 ]

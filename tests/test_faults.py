@@ -155,7 +155,7 @@ def test_processes_start_as_the_system_can(there, taken, monkeypatch):
     known = {name: context for name, context in processes.CONTEXTS.items() if name in there}
     monkeypatch.setattr(processes, "CONTEXTS", known)
     assert processes.make_context("auto").get_start_method() == taken
-    with pytest.raises(Usage, match="--start spawn"):
+    with pytest.raises(Usage, match="--start-method spawn"):
         processes.make_context("fork")
 
 
@@ -220,7 +220,7 @@ def test_ctrl_c_is_heard_inside_a_block(more, trained, importable, monkeypatch):
     ("game", "more"),
     [
         ("tictactoe", {"ppo": {"epochs": 10**9, "target_kl": 0.0}}),
-        ("connect4", {"alphazero": {"reuse": 1e9, "replay_least": 64}}),
+        ("connect4", {"alphazero": {"replay_ratio": 1e9, "learning_starts": 64}}),
     ],
     ids=str,
 )

@@ -16,7 +16,7 @@ from ludus.core.rules import RandomBot
 from ludus.gtp.client import Client, EnginePlayer
 from ludus.gtp.engine import COMMANDS, Engine
 from ludus.gtp.match import EngineTable, command_line, engine_duel, place, random_opening
-from ludus.match import Terms, duel
+from ludus.match import MatchOptions, duel
 
 LUDUS = [sys.executable, "-m", "ludus.cli", "gtp", "blokus", "--bot", "greedy"]
 FIRST, SECOND = "e9,d10,e10,f10,e11", "i4,h5,i5,j5,i6"
@@ -292,13 +292,13 @@ def fake(tmp_path):
 )
 def test_a_bad_engine_ends_the_match_in_one_line(fake, at_genmove, said):
     with pytest.raises(Failure) as failure:
-        engine_duel("blokus", "random", fake(at_genmove), 2, Terms())
+        engine_duel("blokus", "random", fake(at_genmove), 2, MatchOptions())
     assert said in str(failure.value) and os.path.basename(sys.executable) in str(failure.value)
 
 
 def test_an_engine_that_hangs_is_not_waited_for(fake, rules):
     start = time.monotonic()
-    command = command_line(fake("time.sleep(60)"), rules, Terms())
+    command = command_line(fake("time.sleep(60)"), rules, MatchOptions())
     said = pytest.raises(Failure, match=r"did not answer `genmove b` within 0\.5 s")
     with Client(command, patience_s=0.5) as client, said:
         client.ask("genmove b")
@@ -322,7 +322,7 @@ class Counts:
 
 
 def test_resigning_loses(fake):
-    duel = engine_duel("blokus", "random", fake("print('= resign\\n', flush=True)"), 2, Terms())
+    duel = engine_duel("blokus", "random", fake("print('= resign\\n', flush=True)"), 2, MatchOptions())
     assert duel.resigned == 4 and (duel.won == 1).all() and (duel.points >= 1).all()
     assert duel.stats["win"] == 1 and duel.stats["draw"] == 0 and duel.stats["first_win"] == 0.5
 
@@ -341,24 +341,24 @@ def test_openings_longer_than_sense_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("name", "terms", "said"),
+    ("name", "how", "said"),
     [
-        ("pentobi:10", Terms(), "no level '10': choose pentobi:1 to pentobi:9"),
-        ("pentobi:", Terms(), "no level ''"),
-        ("gtp:", Terms(), "which engine?"),
-        ("gtp:'x", Terms(), "is not a command line"),
+        ("pentobi:10", MatchOptions(), "no level '10': choose pentobi:1 to pentobi:9"),
+        ("pentobi:", MatchOptions(), "no level ''"),
+        ("gtp:", MatchOptions(), "which engine?"),
+        ("gtp:'x", MatchOptions(), "is not a command line"),
     ],
 )
-def test_engines_that_cannot_be_are_refused(rules, name, terms, said):
+def test_engines_that_cannot_be_are_refused(rules, name, how, said):
     with pytest.raises(Usage, match=re.escape(said)):
-        command_line(name, rules, terms)
+        command_line(name, rules, how)
 
 
 def test_pentobi_is_started_as_it_should_be(rules):
-    found = command_line("pentobi:3", rules, Terms(pentobi=sys.executable, seed=7))
+    found = command_line("pentobi:3", rules, MatchOptions(pentobi=sys.executable, seed=7))
     assert found[1:] == ["--quiet", "--game", "duo", "--level", "3", "--seed", "7", "--nobook", "--noresign"]
     with pytest.raises(Usage, match="plays blokus, not tictactoe"):
-        command_line("pentobi:3", games.rules("tictactoe"), Terms())
+        command_line("pentobi:3", games.rules("tictactoe"), MatchOptions())
 
 
 # ---- runs

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from ludus import config
+from ludus.algos.cuda_graph import copied, device_settings, load_optimiser, rate_of, set_precision, set_rate
 from ludus.algos.ppo import STRETCH, Config, columns
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.learner import Learner
-from ludus.algos.recorded import copied, device_settings, load_optimiser, rate_of, set_precision, set_rate
 from ludus.core.block import Block
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig
@@ -203,7 +203,7 @@ def test_one_update_makes_the_rewarded_action_likelier_and_the_others_less_so():
     learner = make_learner()
     block = bandit(learner)
     before = probabilities(learner, block).mean((0, 1))
-    metrics = learner.learn([block], behind=False)
+    metrics = learner.learn([block], off_policy=False)
     after = probabilities(learner, block).mean((0, 1))
     assert after[REWARDED] > before[REWARDED] + 0.01
     assert (after[[0, 1]] < before[[0, 1]]).all() and after[NEVER_LEGAL] < 1e-20
@@ -211,10 +211,10 @@ def test_one_update_makes_the_rewarded_action_likelier_and_the_others_less_so():
 
 
 def test_a_bandit_is_solved_in_some_updates_and_its_value_is_known():
-    learner = make_learner(learning_rate=5e-3, entropy=0.0)
+    learner = make_learner(learning_rate=5e-3, entropy_coef=0.0)
     for seed in range(40):
         block = bandit(learner, seed)
-        learner.learn([block], behind=False)
+        learner.learn([block], off_policy=False)
     assert probabilities(learner, block)[..., REWARDED].mean() > 0.95
     with torch.no_grad():
         value = learner.net(torch.from_numpy(block["obs"][0]), torch.from_numpy(block["legal"][0]))[1]
@@ -222,9 +222,9 @@ def test_a_bandit_is_solved_in_some_updates_and_its_value_is_known():
 
 
 def test_nothing_is_learned_about_an_illegal_action():
-    learner = make_learner(entropy=0.1)
+    learner = make_learner(entropy_coef=0.1)
     before = weights(learner)
-    learner.learn([bandit(learner)], behind=False)
+    learner.learn([bandit(learner)], off_policy=False)
     after = weights(learner)
     assert torch.equal(after["policy.weight"][NEVER_LEGAL], before["policy.weight"][NEVER_LEGAL])
     assert after["policy.bias"][NEVER_LEGAL] == before["policy.bias"][NEVER_LEGAL]
@@ -239,7 +239,7 @@ def test_decisions_whose_outcome_is_not_known_are_not_learned_from():
         block["action"][-1] = action  # games go on after the block, so no last decision is known
         block["reward"][-1] = 100 * action
         torch.manual_seed(1)
-        learner.learn([block], behind=False)
+        learner.learn([block], off_policy=False)
         results.append(weights(learner))
     assert same(*results)
     assert not same(results[0], weights(make_learner()))
@@ -252,30 +252,30 @@ def test_blocks_are_learned_from_together_whatever_their_number():
     for number, part in enumerate(parts):
         for name, _, _ in part.columns:
             part[name][...] = block[name][:, 8 * number : 8 * number + 8]
-    whole.learn([block], behind=False)
-    halves.learn(parts, behind=False)
+    whole.learn([block], off_policy=False)
+    halves.learn(parts, off_policy=False)
     for name, tensor in weights(whole).items():  # only the order of sums differs
         torch.testing.assert_close(weights(halves)[name], tensor, rtol=1e-3, atol=1e-4)
 
 
 def test_epochs_stop_once_the_policy_has_moved_far_enough():
     far, never = make_learner(target_kl=1e-9, epochs=5), make_learner(target_kl=0.0, epochs=5)
-    assert far.learn([bandit(far)], behind=False)["learner/epochs"] < 5
-    assert never.learn([bandit(never)], behind=False)["learner/epochs"] == 5
+    assert far.learn([bandit(far)], off_policy=False)["learner/epochs"] < 5
+    assert never.learn([bandit(never)], off_policy=False)["learner/epochs"] == 5
 
 
 def test_an_older_policys_block_is_measured_by_how_much_its_choices_differ():
     learner = make_learner(learning_rate=0.01)
     block = bandit(learner)
-    assert learner.learn([block], behind=True)["policy/lag_ratio"] < 1e-3
-    assert learner.learn([block], behind=True)["policy/lag_ratio"] > 0.05
+    assert learner.learn([block], off_policy=True)["policy/lag_ratio"] < 1e-3
+    assert learner.learn([block], off_policy=True)["policy/lag_ratio"] > 0.05
 
 
 def test_at_the_end_of_the_run_the_rates_are_what_they_should_decay_to():
     learner = make_learner(learning_rate_end=0.0)
     learner.progress = 1.0
     before = weights(learner)
-    learner.learn([bandit(learner)], behind=False)
+    learner.learn([bandit(learner)], off_policy=False)
     moved = {name for name, tensor in weights(learner).items() if not torch.equal(tensor, before[name])}
     assert moved == {"value.weight", "value.bias", "value_mean", "value_std"}  # new units, nothing learned
 
@@ -284,7 +284,7 @@ def test_a_restored_learner_goes_on_exactly_as_the_one_that_was_saved():
     spec = Spec("bandit", 1, 4, (3,), FLOAT32)
     first, second = make_learner(spec, seed=0), make_learner(spec, seed=1)
     for seed in range(3):
-        first.learn([bandit(first, seed)], behind=False)
+        first.learn([bandit(first, seed)], off_policy=False)
     first.progress = 0.5
     file = io.BytesIO()
     torch.save(first.state_dict(), file)
@@ -294,7 +294,7 @@ def test_a_restored_learner_goes_on_exactly_as_the_one_that_was_saved():
     metrics = []
     for learner in (first, second):
         torch.manual_seed(2)
-        metrics += [[learner.learn([bandit(learner, seed)], behind=False) for seed in range(3, 6)]]
+        metrics += [[learner.learn([bandit(learner, seed)], off_policy=False) for seed in range(3, 6)]]
     assert metrics[0] == metrics[1]
     assert same(weights(first), weights(second))
 
@@ -306,7 +306,7 @@ def test_observations_are_measured_over_all_blocks():
         block = bandit(learner)
         block["obs"][...] = rng.normal(mean, [1, 2, 3], block["obs"].shape)
         seen.append(block["obs"].reshape(-1, 3).copy())
-        learner.learn([block], behind=False)
+        learner.learn([block], off_policy=False)
     every = np.concatenate(seen)
     np.testing.assert_allclose(learner.net.obs_mean.numpy(), every.mean(0), rtol=1e-3)
     np.testing.assert_allclose(learner.net.obs_std.numpy(), every.std(0), rtol=1e-3)
@@ -327,7 +327,7 @@ def test_vectors_as_actions_are_learned_too():
         block["action"][...] = action.reshape(16, 16, 2, 2)
         block["reward"][..., 0] = block["action"].sum((2, 3))
         block["ended"][...] = True
-        learner.learn([block], behind=False)
+        learner.learn([block], off_policy=False)
     assert chosen.mean.mean() > 0.3
 
 
@@ -366,7 +366,7 @@ def test_a_stretch_unrolls_to_what_was_played_step_by_step():
 
 @pytest.mark.parametrize("teacher", ["", "greedy"])
 def test_compiled_slopes_are_those_of_autograd(teacher):
-    learner = make_learner(teacher=teacher, teacher_until=2.0, entropy=0.3, value=0.7)
+    learner = make_learner(teacher=teacher, teacher_until=2.0, entropy_coef=0.3, value_coef=0.7)
     rng, size = np.random.default_rng(3), 200
     legal = torch.from_numpy(rng.random((size, 4)) < 0.6)
     legal[:, 1] = True
@@ -380,8 +380,8 @@ def test_compiled_slopes_are_those_of_autograd(teacher):
     }  # fmt: skip
     learner.net.policy.weight.data.normal_(0, 1)
     obs = torch.from_numpy(rng.integers(0, 3, (size, 3)).astype(np.uint8))
-    told, grads = learner._slopes(mini, *learner.net.raw(obs))
-    quick_told, quick_grads = learner._compiled_slopes(mini, *learner.net.raw(obs))
+    told, grads = learner._autograd_loss(mini, *learner.net.raw(obs))
+    quick_told, quick_grads = learner._fused_loss(mini, *learner.net.raw(obs))
     torch.testing.assert_close(quick_told[:5], told[:5], rtol=1e-4, atol=1e-5)
     assert told[4] > 0  # some were clipped
     for quick, slow in zip(quick_grads, grads, strict=True):
@@ -400,7 +400,7 @@ def test_an_older_policys_values_are_corrected_and_its_advantages_are_not():
         value = learner.net(obs, legal)[1]
     block["logp"][...] += np.log(4)  # as if it had been played four times as often: rho is 1/4
     reward = torch.from_numpy(block["reward"]).flatten()
-    learner.learn([block], behind=True)
+    learner.learn([block], off_policy=True)
     torch.testing.assert_close(learner._data["target"], value + (reward - value) / 4)
     advantage = reward - value
     torch.testing.assert_close(
@@ -472,7 +472,9 @@ def test_the_learning_rate_that_is_used_is_told():
     learner = make_learner(learning_rate=4e-3, learning_rate_end=0.5)
     for progress, scale, rate in ((0.0, 1.0, 4e-3), (0.5, 1.0, 3e-3), (1.0, 0.5, 1e-3)):
         learner.progress, learner.rate_scale = progress, scale
-        assert learner.learn([bandit(learner)], behind=False)["learner/learning_rate"] == pytest.approx(rate)
+        assert learner.learn([bandit(learner)], off_policy=False)["learner/learning_rate"] == pytest.approx(
+            rate
+        )
 
 
 def test_only_a_gpu_computes_with_less_than_float32():

@@ -164,7 +164,14 @@ def test_a_milestone_is_kept_for_good_even_if_the_run_comes_by_again(trained):
         if int(place.name):
             tear(place)
     stones = {stone: stone.read_bytes() for stone in checkpoint.milestones(folder)}
-    trained("tictactoe", workers="0", decisions=3_000, run=str(folder), checkpoints=SAVES, ppo={"clip": 0.01})
+    trained(
+        "tictactoe",
+        workers="0",
+        decisions=3_000,
+        run=str(folder),
+        checkpoints=SAVES,
+        ppo={"clip_range": 0.01},
+    )
     assert stones and {stone: stone.read_bytes() for stone in stones} == stones
 
 
@@ -405,15 +412,15 @@ def test_a_folder_deleted_during_training_is_noticed(after, ludus, monkeypatch, 
 def test_other_hyperparameters_need_another_folder_or_overwrite(ludus, tmp_path):
     assert ludus(*TRAIN, "--decisions", "1000", "--tensorboard")[0] == 0
     before = files(tmp_path / "run")
-    code, _, err = ludus(*TRAIN, "--decisions", "3000", "--ppo.clip", "0.3")
-    assert code == 2 and "ppo.clip 0.2, not 0.3" in one_line(err)
+    code, _, err = ludus(*TRAIN, "--decisions", "3000", "--ppo.clip-range", "0.3")
+    assert code == 2 and "ppo.clip_range 0.2, not 0.3" in one_line(err)
     assert "--run" in err and "--overwrite" in err and "ludus resume run" in err
-    code, _, err = ludus(*TRAIN, "--decisions", "3000", "--ppo.clip", "0.3", "--opponents", "nobody")
+    code, _, err = ludus(*TRAIN, "--decisions", "3000", "--ppo.clip-range", "0.3", "--opponents", "nobody")
     assert code == 2 and one_line(err)
     code, _, err = ludus(*TRAIN, "--overwrite", "--mirror", "ftp://there")
     assert code == 2 and "a mirror must be" in one_line(err)
     assert files(tmp_path / "run") == before and os.listdir(tmp_path) == ["run"]
-    code, out, err = ludus(*TRAIN, "--decisions", "3000", "--ppo.clip", "0.3", "--overwrite")
+    code, out, err = ludus(*TRAIN, "--decisions", "3000", "--ppo.clip-range", "0.3", "--overwrite")
     assert code == 0 and "is now in run.old1" in out, err
     assert files(tmp_path / "run.old1") == before
     assert read_lines(tmp_path / "run" / METRICS)[0]["decisions"] == 512
@@ -432,15 +439,15 @@ def test_the_same_command_goes_on_whatever_is_not_a_hyperparameter(ludus):
         "--log-s",
         "0.1",
     )
-    code, _, err = ludus(*TRAIN, *more, "--alphazero.reuse", "2")  # which ppo does not look at
+    code, _, err = ludus(*TRAIN, *more, "--alphazero.replay-ratio", "2")  # which ppo does not look at
     assert code == 0, err
-    code, _, err = ludus("resume", "run", "--decisions", "3000", "--ppo.clip", "0.3")
+    code, _, err = ludus("resume", "run", "--decisions", "3000", "--ppo.clip-range", "0.3")
     assert code == 0 and len(events(Path("run"), "resume")) == 2, err
 
 
 def test_a_run_that_has_learned_nothing_gives_way(ludus, tmp_path):
     write_run(tmp_path / "run")
-    code, _, err = ludus(*TRAIN, "--decisions", "1000", "--ppo.clip", "0.3")
+    code, _, err = ludus(*TRAIN, "--decisions", "1000", "--ppo.clip-range", "0.3")
     assert code == 0 and os.listdir(tmp_path) == ["run"], err
 
 

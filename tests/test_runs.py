@@ -55,8 +55,8 @@ def interrupt() -> None:
 SEARCHED = {
     "algo": "alphazero", "rows": 8, "steps": 16, "decisions": 1_024,
     "opponents": "self:0.4,past:0.3,greedy:0.3", "net": {"channels": 8, "blocks": 2},
-    "alphazero": {"search": {"simulations": 6}, "quick": 2, "minibatch": 32, "replay": 600,
-                  "replay_least": 200, "drawn_moves": 2, "reuse": 1.0},
+    "alphazero": {"search": {"simulations": 6}, "fast_simulations": 2, "minibatch": 32, "replay_buffer": 600,
+                  "learning_starts": 200, "sampling_moves": 2, "replay_ratio": 1.0},
     "checkpoints": {"every_s": 0.0, "every_decisions": 300},
 }  # fmt: skip
 EXACT = {
@@ -101,13 +101,13 @@ def test_killed_at_any_moment_and_resumed_is_never_interrupted(trained, tmp_path
         " --checkpoints.every-s 0 --checkpoints.every-decisions 2000 --log-s 0 --eval-every 0 --run broken"
     )
     command = [sys.executable, "-m", "ludus.cli", "train", "tictactoe", *flags.split()]
-    luck = random.Random(5)
+    rng = random.Random(5)
     for _ in range(12):
         process = subprocess.Popen(
             command, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         if any(b"decisions" in line for line in process.stdout):  # it has begun to learn
-            time.sleep(luck.random() * 0.5)
+            time.sleep(rng.random() * 0.5)
         process.kill()
         process.communicate()
     done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
@@ -359,8 +359,8 @@ train(config, limit)
 def test_a_loss_that_is_not_a_number_rolls_back_once_and_learning_goes_on(trained, monkeypatch):
     learn, calls = Learner.learn, []
 
-    def poisoned(self, blocks, behind):
-        metrics = learn(self, blocks, behind)
+    def poisoned(self, blocks, off_policy):
+        metrics = learn(self, blocks, off_policy)
         calls.append(1)
         if len(calls) == 6:
             self.net.policy.weight.data.fill_(float("nan"))
@@ -396,13 +396,13 @@ def test_a_loss_that_is_not_a_number_again_ends_the_run_with_an_explanation(trai
 
 
 def test_twenty_workers_killed_at_random_cost_no_learned_step(trained):
-    luck, killed = random.Random(1), []
+    rng, killed = random.Random(1), []
 
     def kill_one(metrics: dict) -> None:
-        if len(killed) < 20 and luck.random() < 0.7:
+        if len(killed) < 20 and rng.random() < 0.7:
             workers = workers_of(psutil.Process())
             if workers:
-                killed.append(luck.choice(workers))
+                killed.append(rng.choice(workers))
                 killed[-1].kill()
 
     _, readings = trained("tictactoe", kill_one, workers="2", decisions=60_000)

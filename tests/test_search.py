@@ -84,8 +84,8 @@ def late_connect4():
 def guesses(states, actions, counts, rng, logits, values):
     """An evaluator that is certain of things that mean nothing, others in every stream."""
     for stream, logit, value in zip(rng, logits, values, strict=True):
-        luck = np.array([below(stream, 1000) for _ in range(3)]) / 500 - 1
-        logit[:], value[0] = luck[0] * 3 * np.sin(np.arange(len(logit)) + 9 * luck[1]), luck[2]
+        drawn = np.array([below(stream, 1000) for _ in range(3)]) / 500 - 1
+        logit[:], value[0] = drawn[0] * 3 * np.sin(np.arange(len(logit)) + 9 * drawn[1]), drawn[2]
     values[:, 1:] = -values[:, :1]
 
 
@@ -105,7 +105,7 @@ def assert_exact(rules, states, result):
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
 def test_tictactoe_is_solved_whatever_the_seed(root):
     states = np.tile(tictactoe_from(4), 10)
-    config = {"simulations": 1000, "root": root, "noise": 0.25, "exploration": 3.0, "first_play": 0.0}
+    config = {"simulations": 1000, "root": root, "noise": 0.25, "c_puct": 3.0, "first_play_reduction": 0.0}
     _, result = searched(TICTACTOE, states, **config)  # every copy has a stream of its own
     assert_exact(TICTACTOE, states, result)
 
@@ -115,7 +115,7 @@ def test_earlier_positions_of_tictactoe_are_solved_by_a_longer_search(root):
     """A proof of the replies to a first move takes some 5,000 simulations."""
     states = tictactoe_from(1)
     states = states[states["moves"] < 4]
-    config = {"simulations": 12_000, "root": root, "noise": 0.25, "exploration": 3.0, "first_play": 0.0}
+    config = {"simulations": 12_000, "root": root, "noise": 0.25, "c_puct": 3.0, "first_play_reduction": 0.0}
     _, result = searched(TICTACTOE, states, **config)
     assert_exact(TICTACTOE, states, result)
 
@@ -178,7 +178,7 @@ def test_a_tree_that_is_proven_is_not_searched_on():
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
 def test_connect4_sees_what_is_forced(text, right, value, root):
     states = CONNECT4.parse(text)
-    _, result = searched(CONNECT4, states, simulations=600, root=root, exploration=3.0, first_play=0.0)
+    _, result = searched(CONNECT4, states, simulations=600, root=root, c_puct=3.0, first_play_reduction=0.0)
     assert result.best[0] in right
     if value is not None:
         assert value * result.value[0, CONNECT4.seat(states)[0]] > 0.6
@@ -244,7 +244,7 @@ def test_every_seat_seeks_its_own_good():
     assert len(right) > 20
     states = np.zeros(len(right), Bids.STATE)
     states["table"] = list(right)
-    config = {"simulations": 3000, "exploration": 1.5, "first_play": 0.0}
+    config = {"simulations": 3000, "exploration": 1.5, "first_play_reduction": 0.0}
     _, result = searched(Bids(), states, flat, lambda score: score, **config)
     assert (result.best == [best for best, _ in right.values()]).all()
     assert np.abs(result.value - [value for _, value in right.values()]).mean() < 0.1
@@ -464,9 +464,9 @@ class Guess:
     def redeal(self, states, rng):
         self.redeals += len(states)
         for state, stream in zip(states, rng, strict=True):
-            luck = below(stream, 4)
+            drawn = below(stream, 4)
             if state["moves"] == 0:
-                state["coin"] = luck > 0
+                state["coin"] = drawn > 0
 
     def score(self, states, out):
         won = np.where(states["guess"] == 2, 0, np.where(states["guess"] == states["coin"], 1, -1))

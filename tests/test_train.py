@@ -152,23 +152,25 @@ def first_block(plan: Plan, index: int) -> Block:
 
 
 def test_exploration_is_spread_over_workers():
-    plan = Plan("tictactoe", {}, NetConfig(hidden=(8,)), 4, 4, "self", seed=1, workers=3, explore=0.2)
+    plan = Plan(
+        "tictactoe", {}, NetConfig(hidden=(8,)), 4, 4, "self", seed=1, workers=3, temperature_spread=0.2
+    )
     assert [Worker(plan, index, None).temperature for index in range(3)] == pytest.approx([0.8, 1.0, 1.2])
 
 
-@pytest.mark.parametrize("explore", [0.0, 0.3])
-def test_blocks_played_at_another_temperature_are_off_policy(trained, monkeypatch, explore):
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+def test_blocks_played_at_another_temperature_are_off_policy(trained, monkeypatch, spread):
     learn, told = Learner.learn, []
 
-    def noted(self, blocks, behind):
-        told.append(behind)
-        return learn(self, blocks, behind)
+    def noted(self, blocks, off_policy):
+        told.append(off_policy)
+        return learn(self, blocks, off_policy)
 
     monkeypatch.setattr(Learner, "learn", noted)
-    _, readings = trained("tictactoe", workers="2", decisions=4_000, sync=True, explore=explore)
-    assert set(told) == {explore > 0}
+    _, readings = trained("tictactoe", workers="2", decisions=4_000, sync=True, temperature_spread=spread)
+    assert set(told) == {spread > 0}
     ratio = readings[-1]["policy/lag_ratio"]
-    assert ratio > 1e-3 if explore else ratio == 0
+    assert ratio > 1e-3 if spread else ratio == 0
 
 
 # ---- things that go wrong
@@ -296,7 +298,7 @@ def test_a_run_is_never_written_over(trained):
 
 def test_memory_learns_what_no_policy_without_it_can(trained, importable):
     """The score is the share of cues recalled; guessing gets a half."""
-    learning = {"minibatch": 128, "entropy": 0.0, "learning_rate": 2e-3}
+    learning = {"minibatch": 128, "entropy_coef": 0.0, "learning_rate": 2e-3}
     budget = {"workers": "0", "decisions": 60_000, "steps": 32, "ppo": learning}
     _, readings = trained("cue_env:Cue", net={"hidden": (32,), "memory": 16}, **budget)
     assert mean(reading["game/score"] for reading in readings[-5:]) > 0.85

@@ -48,16 +48,16 @@ def test_a_write_in_the_middle_of_a_read_is_noticed():
         with pytest.raises(ValueError):
             weights.write(torn(3.0), 3, True)
 
-    vector, version, taught = reader_of(weights, two_writes).read()
-    assert (version, taught) == (2, False) and (vector == 2).all()
+    vector, version, use_teacher = reader_of(weights, two_writes).read()
+    assert (version, use_teacher) == (2, False) and (vector == 2).all()
 
 
 def test_versions_may_leap():
     weights = Weights(get_context(), SIZE)
     for version in (0, 4, 6, 7, 5):
         weights.write(np.full(SIZE, version), version, version == 6)
-        vector, read, taught = weights.read()
-        assert read == version and (vector == version).all() and taught == (version == 6)
+        vector, read, use_teacher = weights.read()
+        assert read == version and (vector == version).all() and use_teacher == (version == 6)
 
 
 def test_a_past_self_is_read_with_its_own_version_even_while_it_is_replaced():

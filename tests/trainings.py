@@ -115,7 +115,7 @@ def training(request, tmp_path):
     """`ludus train` as a process of its own with two workers, in the middle of its work."""
     before = shared_memory()
     flags = ["--preset", "test", "--decisions", "1000000000", "--workers", "2", "--log-s", "0.1"]
-    flags += ["--start", getattr(request, "param", "forkserver")]
+    flags += ["--start-method", getattr(request, "param", "forkserver")]
     process = subprocess.Popen(
         **ludus_command("train", "tictactoe", *flags, "--run", str(tmp_path / "run"), cwd=tmp_path),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,

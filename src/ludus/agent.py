@@ -63,7 +63,7 @@ def agent_of(
     network.load_named(weights)
     search = config.alphazero.search
     agent = SearchBot(
-        rules, SIMULATIONS, search.exploration, search.first_play, network,
+        rules, SIMULATIONS, search.c_puct, search.first_play_reduction, network,
         utility(config.alphazero, rules.spec),
     )  # fmt: skip
     if think:
@@ -165,13 +165,13 @@ class Agent:
         from ludus.nets.plain import sample
 
         obs, legal = look(self.rules, states)
-        luck, actions, logp = (
+        some_rng, actions, logp = (
             np.empty(len(obs), np.float32),
             np.empty(len(obs), np.int32),
             np.empty(len(obs), np.float32),
         )
-        uniforms(rng, luck)
-        sample(self.policy.logits(obs), legal, luck, np.float32(1), actions, logp)
+        uniforms(rng, some_rng)
+        sample(self.policy.logits(obs), legal, some_rng, np.float32(1), actions, logp)
         return actions
 
 

@@ -92,12 +92,12 @@ def study(rules: Rules, thinker: Thinker, actions: list[int] | None, seed: int) 
     while found and (actions is None or number < len(actions)):
         best, seat = int(found.best[0]), int(rules.seat(states)[0])
         action = best if actions is None else actions[number]
-        number, before, other, luck = number + 1, states.copy(), states.copy(), chance.copy()
+        number, before, other, some_rng = number + 1, states.copy(), states.copy(), chance.copy()
         rules.play(states, np.array([action], np.int32), chance)
         then, after = _think(rules, thinker, states, seed, number)
         lost = 0.0
         if action != best:
-            rules.play(other, np.array([best], np.int32), luck)
+            rules.play(other, np.array([best], np.int32), some_rng)
             _, instead = _think(rules, thinker, other, seed, number)
             lost = max(0.0, float(instead[seat] - after[seat]))
         yield Step(number, before[0], seat, action, ideas_of(found), value, after, lost)

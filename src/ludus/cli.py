@@ -142,19 +142,19 @@ def evaluate(
         seed: The same seed deals the same cards.
     """
     from ludus.commands import eval as command
-    from ludus.match import Terms, refuse_unknown_run
+    from ludus.match import MatchOptions, refuse_unknown_run
     from ludus.store.run import is_run, read_config, trust_run
 
-    words, terms = _flat(switches), Terms(hands, games, seed, opening, pentobi)
+    words, how = _flat(switches), MatchOptions(hands, games, seed, opening, pentobi)
     if run is not None:
         read_config(Path(run), game)  # fails if it is another game's
         game = run
     if is_run(Path(game)):
         if trust:
             trust_run(Path(game))
-        return command.evaluate_run(Path(game), at, list(against), think, words, terms)
+        return command.evaluate_run(Path(game), at, list(against), think, words, how)
     refuse_unknown_run(game)
-    command.run_tournament(game, list(bots), list(against), think, words, terms)
+    command.run_tournament(game, list(bots), list(against), think, words, how)
 
 
 @app.command

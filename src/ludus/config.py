@@ -42,11 +42,11 @@ class Config:
     game: str = ""
     """What is trained: a game of `ludus games`, gym:ID, zoo:ID or module:Class."""
     algo: Literal["ppo", "alphazero"] = "ppo"
-    """How it learns."""
+    """Algorithm."""
     preset: Literal["test", "quick", "default", "gpu"] = "default"
     """test: seconds, proves that everything works. quick: a minute or two. gpu: the large one."""
     run: str = ""
-    """Folder of the run; runs/GAME-PRESET unless told."""
+    """Folder of the run. Default: runs/GAME-PRESET."""
     decisions: Count = 5_000_000
     """Decisions of the learning policy after which the training ends: in all, also when it is resumed."""
     seconds: NotNegative = 0.0
@@ -63,8 +63,8 @@ class Config:
     """Decisions of each game in a block; 0: 64, and fewer in a slow search."""
     min_batch: Whole = 0
     """Learn as soon as so many decisions are there; 0 waits for every worker."""
-    explore: Annotated[float, Range(0, 1, open_high=True)] = 0.0
-    """Spread of temperature over workers: half play bolder, half more carefully."""
+    temperature_spread: Annotated[float, Range(0, 1, open_high=True)] = 0.0
+    """Spread of the sampling temperature over workers: from 1 - spread to 1 + spread."""
     sync: bool = False
     """Reproducible: workers always wait for the newest weights; same seed and workers, same metrics."""
     inference: Literal["auto", "local", "central"] = "auto"
@@ -73,7 +73,7 @@ class Config:
     """Where the learner computes; auto takes a GPU if there is one."""
     seed: int = 0
     """From which all randomness of the run is derived."""
-    start: Literal["auto", "forkserver", "spawn", "fork"] = "auto"
+    start_method: Literal["auto", "forkserver", "spawn", "fork"] = "auto"
     """How worker processes start; auto: forkserver, on Windows spawn."""
     log_s: NotNegative = 2.0
     """Seconds between lines of metrics; with --sync there is one for every update."""
@@ -102,9 +102,9 @@ class Config:
     net: NetConfig = field(default_factory=NetConfig)
     """The network."""
     ppo: PpoConfig = field(default_factory=PpoConfig)
-    """Learning by playing what looks best."""
+    """PPO settings."""
     alphazero: AlphaZeroConfig = field(default_factory=AlphaZeroConfig)
-    """Learning from a search; for native games on boards."""
+    """AlphaZero settings; for native games on boards."""
 
 
 def resolve(game: str, preset: str | None = None, file: Path | None = None) -> Config:

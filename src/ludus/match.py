@@ -44,7 +44,7 @@ Report = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Terms:
+class MatchOptions:
     """How matches are played."""
 
     hands: int | None = None
@@ -79,13 +79,13 @@ def is_without_chance(rules: Rules, rows: int = 8, most: int = 10_000) -> bool:
         alive = np.flatnonzero(~rules.over(games_[0]))
         if not len(alive):
             return True
-        some, luck = games_[0][alive], choices[alive]
-        actions = anyone.choose(some, luck)
-        choices[alive] = luck
+        some, some_rng = games_[0][alive], choices[alive]
+        actions = anyone.choose(some, some_rng)
+        choices[alive] = some_rng
         for states, rng in zip(games_, dice, strict=True):
-            some, luck = states[alive], rng[alive]
-            rules.play(some, actions, luck)
-            states[alive], rng[alive] = some, luck
+            some, some_rng = states[alive], rng[alive]
+            rules.play(some, actions, some_rng)
+            states[alive], rng[alive] = some, some_rng
     return True
 
 
@@ -358,9 +358,9 @@ def game_steps(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int 
     rules.deal(states, rng)
     for _ in range(opening):
         open_rows = np.flatnonzero(~rules.over(states))
-        some, luck = states[open_rows], rng[open_rows]
-        rules.play(some, anyone.choose(some, luck), luck)
-        states[open_rows], rng[open_rows] = some, luck
+        some, some_rng = states[open_rows], rng[open_rows]
+        rules.play(some, anyone.choose(some, some_rng), some_rng)
+        states[open_rows], rng[open_rows] = some, some_rng
     choosers = [begin(bot, n) for bot in lineup]
     while True:
         over, seat = rules.over(states).copy(), rules.seat(states).copy()  # rules may give views
@@ -369,7 +369,7 @@ def game_steps(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int 
         for place, choose in enumerate(choosers):
             rows = np.flatnonzero(~over & (seat == place))
             if len(rows):
-                some, streams, luck = states[rows], rng[rows], choices[rows]
-                rules.play(some, choose(rows, some, luck), streams)
-                states[rows], rng[rows], choices[rows] = some, streams, luck
+                some, streams, some_choices = states[rows], rng[rows], choices[rows]
+                rules.play(some, choose(rows, some, some_choices), streams)
+                states[rows], rng[rows], choices[rows] = some, streams, some_choices
         yield

@@ -85,7 +85,9 @@ def make_context(start_method: str = "auto") -> Any:
     if start_method == "auto":
         start_method = "forkserver" if "forkserver" in CONTEXTS else "spawn"
     if start_method not in CONTEXTS:
-        raise Usage(f"processes can't start by {start_method} here: take --start {' or '.join(CONTEXTS)}")
+        raise Usage(
+            f"processes can't start by {start_method} here: take --start-method {' or '.join(CONTEXTS)}"
+        )
     return CONTEXTS[start_method]()
 
 

@@ -18,7 +18,7 @@ from ludus import games, machine, match, switches
 from ludus.core.errors import Usage
 from ludus.core.rules import Rules
 from ludus.gtp.match import EngineDuel, command_line, engine_duel, is_engine
-from ludus.match import Terms
+from ludus.match import MatchOptions
 from ludus.store.player import parse_player
 from ludus.store.run import peek_config, read_config, read_weights
 
@@ -33,36 +33,36 @@ def evaluate_run(
     against: list[str],
     think: str,
     words: list[str],
-    terms: Terms,
+    how: MatchOptions,
 ) -> None:
     """The agent of a run against each of some bots, under the rules it was trained on, played in full."""
     config = read_config(folder)
     if ":" in config.game:
-        return _evaluate_at_table(folder, at, against, terms)
+        return _evaluate_at_table(folder, at, against, how)
     read_weights(folder, at)  # fail here, in one place, rather than in every process
     options = match.run_switches(folder, config.game, words)
     agent = f"{folder}{f'@{at}' if at else ''}{f'+{think}' if think else ''}"
     rules = games.rules(config.game, **options)
     opponents = against or games.bot_names(config.game)[::-1]
-    _play(config.game, rules, options, [(agent, name) for name in opponents], terms)
+    _play(config.game, rules, options, [(agent, name) for name in opponents], how)
 
 
-def _check(game: str, rules: Rules, names: list[str], terms: Terms) -> None:
+def _check(game: str, rules: Rules, names: list[str], how: MatchOptions) -> None:
     """Whether all of them can play, before anything compiles; agents of runs are made later, in full."""
     for name in dict.fromkeys(names):
         if is_engine(name):
-            command_line(name, rules, terms)
+            command_line(name, rules, how)
         elif (found := parse_player(name)).is_run:
             match.refuse_other_rules(Path(found.name), game, rules)
         else:
             match.player(name, game, rules)
 
 
-def _evaluate_at_table(folder: Path, at: str, against: list[str], terms: Terms) -> None:
+def _evaluate_at_table(folder: Path, at: str, against: list[str], how: MatchOptions) -> None:
     """Somebody else's environment: alone, or against random play, since it has no bots."""
     if set(against) - {"random"}:
         raise Usage(f"{read_config(folder).game} has no bots: choose --against random")
-    duel = match.table_duel(folder, "random", terms.games or GAMES, terms.seed, at)
+    duel = match.table_duel(folder, "random", how.games or GAMES, how.seed, at)
     table = Table("agent", "games", "score (95 %)", "win %", *duel.stats, box=None, pad_edge=False)
     won = f"{100 * duel.won.mean():.1f}{_spread(100 * duel.win_margin, 1)}"
     won = "-" if read_seats(folder) == 1 else won
@@ -85,7 +85,7 @@ def run_tournament(
     against: list[str],
     think: str,
     words: list[str],
-    terms: Terms,
+    how: MatchOptions,
 ) -> None:
     """Every bot against every other; or, if they are told whom, against those only."""
     options = switches.parsed(game, words)
@@ -95,51 +95,55 @@ def run_tournament(
         raise Usage(f"{game} has one seat, so there is nobody to play against")
     if against:
         pairs = [(bot, other) for bot in bots for other in against]
-        _play(game, rules, options, pairs, terms)
+        _play(game, rules, options, pairs, how)
         return
     if len(bots) < 2:
         raise Usage(f"a tournament needs two bots: choose from {', '.join(games.bot_names(game))}")
     pairs = [(bot, other) for i, bot in enumerate(bots) for other in bots[i + 1 :]]
-    duels = _play(game, rules, options, pairs, terms)
+    duels = _play(game, rules, options, pairs, how)
     _rank(bots, duels)
 
 
 def _play(
-    game: str, rules: Rules, options: dict[str, Any], pairs: list[tuple[str, str]], terms: Terms
+    game: str,
+    rules: Rules,
+    options: dict[str, Any],
+    pairs: list[tuple[str, str]],
+    how: MatchOptions,
 ) -> list[match.Duel]:
     """Play the matches and show them. Everything that can be refused is refused before anything compiles."""
     module, names = games.find(game), [name for pair in pairs for name in pair]
-    if terms.games is None and any(_thinks_long(name) for name in names):
-        terms = replace(terms, games=FEW_GAMES)
+    if how.games is None and any(_thinks_long(name) for name in names):
+        how = replace(how, games=FEW_GAMES)
     unit, per_game = getattr(module, "unit", lambda rules: ("game", 1))(rules)
-    deals = _deals(game, rules, per_game, terms)
-    _check(game, rules, names, terms)
-    if terms.opening is not None:
-        match.opening_of(game, rules, terms.opening)
+    deals = _deals(game, rules, per_game, how)
+    _check(game, rules, names, how)
+    if how.opening is not None:
+        match.opening_of(game, rules, how.opening)
     games.warm_up(game, rules, set(names) & set(games.bot_names(game)))
     for name in names:
         if parse_player(name).is_run:
             match.player(name, game, rules)  # fail here, in one place, rather than in every process
-    terms = replace(terms, opening=match.opening_of(game, rules, terms.opening))
-    console.print(_heading(game, rules, options, f"{deals * rules.spec.seats * per_game:,} {unit}s", terms))
+    how = replace(how, opening=match.opening_of(game, rules, how.opening))
+    console.print(_heading(game, rules, options, f"{deals * rules.spec.seats * per_game:,} {unit}s", how))
     start = time.perf_counter()
     duels: list[match.Duel] = []
     for pair in pairs:
         with _progress(pair) as report:
             if is_engine(pair[1]):
-                duels.append(engine_duel(game, *pair, deals, terms, report, **options))
+                duels.append(engine_duel(game, *pair, deals, how, report, **options))
                 continue
             cores = machine.usable_cores()
-            duels.append(match.duel(game, *pair, deals, terms.seed, cores, terms.opening, report, **options))
+            duels.append(match.duel(game, *pair, deals, how.seed, cores, how.opening, report, **options))
     _show(module, duels, unit, per_game, rules.spec.seats)
     console.print(f"{len(duels)} matches in {time.perf_counter() - start:.0f} s")
     return duels
 
 
-def _heading(game: str, rules: Rules, options: dict[str, Any], plays: str, terms: Terms) -> str:
+def _heading(game: str, rules: Rules, options: dict[str, Any], plays: str, how: MatchOptions) -> str:
     said = f"{game}: {plays} a match, every deal once in each of {rules.spec.seats} seats"
-    if terms.opening:
-        said += f", {terms.opening} random first moves"
+    if how.opening:
+        said += f", {how.opening} random first moves"
     return escape(said + (f" ({', '.join(f'{k}={v}' for k, v in options.items())})" if options else ""))
 
 
@@ -187,9 +191,9 @@ def _thinks_long(name: str) -> bool:
     return peek_config(Path(player.name)).algo == "alphazero" if player.is_run else player.name == "search"
 
 
-def _deals(game: str, rules: Rules, per_game: int, terms: Terms) -> int:
+def _deals(game: str, rules: Rules, per_game: int, how: MatchOptions) -> int:
     """How many deals to mirror."""
-    hands, count = terms.hands, terms.games
+    hands, count = how.hands, how.games
     for number in (hands, count):
         if number is not None and number < 1:
             raise Usage(f"{number} is too few to play")

@@ -42,7 +42,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 class Engine:
     def __init__(self, rules: Any, make_bot: Callable[[Any], Bot], seed: int = 0) -> None:
         self.rules, self.make_bot = rules, make_bot
-        self.bot, self.luck = make_bot(rules), seeds.rows(seed, 1, "gtp")
+        self.bot, self.choice_rng = make_bot(rules), seeds.rows(seed, 1, "gtp")
         self.has_quit = False
         self.do_clear_board()
 
@@ -107,7 +107,7 @@ class Engine:
 
     def do_clear_board(self) -> None:
         start = self.rules.blank(1)
-        self.rules.deal(start, self.luck)
+        self.rules.deal(start, self.choice_rng)
         self.past: list[States] = [start]  # after each placement
 
     def do_play(self, colour: str, move: str) -> None:
@@ -120,7 +120,7 @@ class Engine:
             action = self.rules.parse_action(states[0], move)
         except Usage as problem:
             raise Usage(f"illegal move: {problem}") from None
-        self.rules.play(states, np.array([action], np.int32), self.luck)
+        self.rules.play(states, np.array([action], np.int32), self.choice_rng)
         skip_stuck(self.rules, states)
         self.past.append(states)
 
@@ -133,7 +133,7 @@ class Engine:
         states = self._turn_of(colour)
         if states is None:
             return PASS
-        action = int(self.bot.choose(states.copy(), self.luck)[0])
+        action = int(self.bot.choose(states.copy(), self.choice_rng)[0])
         return self.rules.action_text(states[0], action)
 
     def do_all_legal(self, colour: str) -> str:

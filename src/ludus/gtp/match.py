@@ -18,7 +18,7 @@ from ludus.core.rules import Bot, RandomBot, States, begin
 from ludus.gtp import pentobi
 from ludus.gtp.client import Client, EnginePlayer, Move
 from ludus.gtp.engine import skip_stuck
-from ludus.match import Terms, opening_of
+from ludus.match import MatchOptions, opening_of
 
 ONE = np.zeros(1, np.int64)
 """Games are played one after the other."""
@@ -34,13 +34,13 @@ def is_engine(name: str) -> bool:
     return name.startswith(("pentobi:", "gtp:"))
 
 
-def command_line(name: str, rules: Any, terms: Terms) -> list[str]:
+def command_line(name: str, rules: Any, how: MatchOptions) -> list[str]:
     """How the engine `pentobi:LEVEL` or `gtp:COMMAND` is started, if it can play this game."""
     if rules.spec.game != "blokus":
         raise Usage(f"{name} plays blokus, not {rules.spec.game}")
     kind, _, rest = name.partition(":")
     if kind == "pentobi":
-        return pentobi.command_line(rest, rules.options.board, terms.seed % 2**31, terms.pentobi)
+        return pentobi.command_line(rest, rules.options.board, how.seed % 2**31, how.pentobi)
     try:
         words = shlex.split(rest)
     except ValueError as problem:
@@ -51,12 +51,12 @@ def command_line(name: str, rules: Any, terms: Terms) -> list[str]:
 
 
 def engine_duel(
-    game: str, challenger: str, opponent: str, deals: int, terms: Terms,
+    game: str, challenger: str, opponent: str, deals: int, how: MatchOptions,
     report: match.Report = lambda share: None, **switches: Any,
 ) -> EngineDuel:  # fmt: skip
-    rules, seed = games.rules(game, **switches), terms.seed
-    opening = opening_of(game, rules, terms.opening)
-    with Client(command_line(opponent, rules, terms)) as client:
+    rules, seed = games.rules(game, **switches), how.seed
+    opening = opening_of(game, rules, how.opening)
+    with Client(command_line(opponent, rules, how)) as client:
         table = EngineTable(rules, match.player(challenger, game, rules), EnginePlayer(rules, client))
         openings = [random_opening(rules, opening, seeds.derive(seed, "deal", n)) for n in range(deals)]
         begin(table.bot, 1)(ONE, openings[0][0].copy(), seeds.rows(seed, 1))  # the first time may compile
@@ -100,13 +100,13 @@ class EngineTable:
         self, seat: int, opening: States, moves: list[Move], seed: int
     ) -> tuple[float, float, np.ndarray]:
         """Points, share of the win and statistics of the bot in `seat`; the engine has all other seats."""
-        states, history, luck = opening.copy(), list(moves), seeds.rows(seed, 1, "choice")
+        states, history, some_rng = opening.copy(), list(moves), seeds.rows(seed, 1, "choice")
         choose = begin(self.bot, 1)
         while not self.rules.over(states)[0]:
             is_ours = int(states[0]["turn"]) == seat
             start = time.perf_counter()
             if is_ours:
-                action: int | None = int(choose(ONE, states.copy(), luck)[0])
+                action: int | None = int(choose(ONE, states.copy(), some_rng)[0])
             else:
                 action = self.engine.choose(states[0], history)
             self.seconds[not is_ours].append(time.perf_counter() - start)

@@ -14,7 +14,7 @@ class TorchPolicy:
 
     def __init__(self, spec: Spec, config: NetConfig) -> None:
         self.spec = spec
-        with torch.random.fork_rng(devices=[]):  # weights come later; the learner's luck is not ours to use
+        with torch.random.fork_rng(devices=[]):  # the learner draws from the global stream
             self.net = Net(spec, config)
 
     def blank(self) -> dict[str, torch.Tensor]:

@@ -28,15 +28,15 @@ class SearchConfig:
     root: Literal["puct", "gumbel"] = "puct"
     """How the root shares out its simulations; Gumbel is the better one with few."""
     noise: NotNegative = 0.0
-    """At the root: the share of Dirichlet noise in the priors (0.25), or the scale of Gumbel noise (1)."""
+    """Root noise: share of Dirichlet noise in the priors (puct, e.g. 0.25), or scale of Gumbel noise (1)."""
     considered: Count = 16
     """Actions that a Gumbel root compares."""
-    value_scale: NotNegative = 0.1
-    """How much values weigh beside priors at a Gumbel root (c_scale); less trusts a young network less."""
-    exploration: NotNegative = 1.5
-    """Weight of the priors beside the values (PUCT)."""
-    first_play: Finite = 0.2
-    """How much worse than its parent an action is taken to be until it was tried."""
+    c_scale: NotNegative = 0.1
+    """c_scale of a Gumbel root: weight of values beside priors; less trusts a young network less."""
+    c_puct: NotNegative = 1.5
+    """Exploration constant of PUCT."""
+    first_play_reduction: Finite = 0.2
+    """First-play urgency: how much worse than its parent an untried action is taken to be."""
     width: Count = 256
     """Actions kept at a node below the root: those with the best priors."""
 
@@ -176,11 +176,13 @@ class Search:
     def _plant(self, rows: np.ndarray, streams: Streams) -> None:
         """Evaluate the roots that are new."""
         new = where(self.tree.used[rows] == 0)
-        states, luck = self.states[rows[new], 0], streams[new]
+        states, some_rng = self.states[rows[new], 0], streams[new]
         none = np.full(len(states), -1, np.int32)
-        self.rules.redeal(states, luck)  # an evaluator that looks at everything must not see what is hidden
-        self._grow(rows[new], none, none, states, luck)
-        streams[new] = luck
+        self.rules.redeal(
+            states, some_rng
+        )  # an evaluator that looks at everything must not see what is hidden
+        self._grow(rows[new], none, none, states, some_rng)
+        streams[new] = some_rng
 
     def _make_root(self, rows: np.ndarray, streams: Streams, simulations: int, noise: float) -> Root:
         tree, config, gumbel = self.tree, self.config, self.config.root == "gumbel"
@@ -195,28 +197,28 @@ class Search:
             rank_edges(prior, rows, edges, ranked)
             wanted = [halving(max(1, n), simulations) for n in range(config.considered + 1)]
         for i, g in enumerate(rows if noise and not gumbel else ()):
-            count, luck = edges[g], np.random.default_rng(int(next64(streams[i])))
-            drawn = luck.dirichlet(np.full(count, DIRICHLET / count))
+            count, some_rng = edges[g], np.random.default_rng(int(next64(streams[i])))
+            drawn = some_rng.dirichlet(np.full(count, DIRICHLET / count))
             prior[g, :count] += noise * (drawn - prior[g, :count])
         turn = np.zeros(games, np.int32)
-        return Root(gumbel, prior, ranked, turns, turn, np.array(wanted, np.int32), float(config.value_scale))
+        return Root(gumbel, prior, ranked, turns, turn, np.array(wanted, np.int32), float(config.c_scale))
 
     def _simulate(self, rows: np.ndarray, streams: Streams, root: Root) -> int:
         """One more leaf in every row that is not proven; how many they are."""
         parent, edge, action = np.empty((3, len(rows)), np.int32)
-        weights = self.config.exploration, self.config.first_play
+        weights = self.config.c_puct, self.config.first_play_reduction
         going: int = descend(self.tree, root, rows, *weights, parent, edge, action)
         new = where(edge >= 0)
-        states, luck = picked(self.states, (rows[new], parent[new])), streams[new]
-        self.rules.play(states, action[new], luck)
-        self._grow(rows[new], parent[new], edge[new], states, luck)
-        streams[new] = luck
+        states, some_rng = picked(self.states, (rows[new], parent[new])), streams[new]
+        self.rules.play(states, action[new], some_rng)
+        self._grow(rows[new], parent[new], edge[new], states, some_rng)
+        streams[new] = some_rng
         return going
 
     def _simulate_redealt(self, rows: np.ndarray, streams: Streams, root: Root) -> int:
         """With what is hidden drawn anew, play down from the root: a node is a sequence of actions, whose
         states differ from time to time."""
-        tree, rules, weights = self.tree, self.rules, (self.config.exploration, self.config.first_play)
+        tree, rules, weights = self.tree, self.rules, (self.config.c_puct, self.config.first_play_reduction)
         parent, edge = np.zeros((2, len(rows)), np.int32)
         states = self.states[rows, 0]
         going: np.ndarray = np.arange(len(rows))
@@ -229,9 +231,9 @@ class Search:
             step_down(tree, root, rows[going], at, legal, self.width, *weights, k)
             edge[going] = k
             going = going[k >= 0]
-            k, some, luck = edge[going], states[going], streams[going]
-            rules.play(some, tree.action[rows[going], k], luck)
-            states[going], streams[going] = some, luck
+            k, some, some_rng = edge[going], states[going], streams[going]
+            rules.play(some, tree.action[rows[going], k], some_rng)
+            states[going], streams[going] = some, some_rng
             tried = tree.tries[rows[going], k] > 0
             child = tree.child[rows[going], k][tried]
             going = going[tried]
@@ -247,7 +249,7 @@ class Search:
         over = self.rules.over(states)
         for ended in (True, False) if over.any() else (False,):
             which = where(over == ended)
-            some, luck, at = picked(states, which), rng[which], rows[which]
+            some, some_rng, at = picked(states, which), rng[which], rows[which]
             n = len(some)
             if n == 0:
                 continue
@@ -258,8 +260,8 @@ class Search:
                 values, counts[:] = self.utility(values), 0
             else:
                 list_legal(self.rules, some, actions, counts)
-                self.evaluate(some, actions, counts, luck, logits, values)
-                rng[which] = luck
+                self.evaluate(some, actions, counts, some_rng, logits, values)
+                rng[which] = some_rng
             leaves = parent[which], edge[which], self.rules.seat(some), actions, counts, logits, values
             hidden = self.rules.spec.hidden
             grow(self.tree, at, *leaves, self.width, hidden, self.certain)

@@ -33,11 +33,11 @@ class SearchBot:
     """
 
     def __init__(
-        self, rules: Rules, simulations: int = 200, exploration: float = 3.0, first_play: float = 0.0,
+        self, rules: Rules, simulations: int = 200, c_puct: float = 3.0, first_play_reduction: float = 0.0,
         evaluate: Evaluator | None = None, utility: Utility = win_share,
     ) -> None:  # fmt: skip
         self.rules, self.evaluate, self.utility, self.seconds = rules, evaluate, utility, 0.0
-        self.config = SearchConfig(simulations, exploration=exploration, first_play=first_play)
+        self.config = SearchConfig(simulations, c_puct=c_puct, first_play_reduction=first_play_reduction)
         self.search: Search | None = None
 
     def limit(self, think: str) -> None:

@@ -41,9 +41,9 @@ class Playouts:
     ) -> None:  # fmt: skip
         final, alive = states.copy(), np.arange(len(states))
         while len(alive):
-            some, luck = final[alive], rng[alive]
-            self.rules.play(some, self.bot.choose(some, luck), luck)
-            final[alive], rng[alive] = some, luck
+            some, some_rng = final[alive], rng[alive]
+            self.rules.play(some, self.bot.choose(some, some_rng), some_rng)
+            final[alive], rng[alive] = some, some_rng
             alive = alive[~self.rules.over(some)]
         score = np.zeros(values.shape, np.float32)
         self.rules.score(final, score)

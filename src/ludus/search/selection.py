@@ -31,7 +31,7 @@ class Root(NamedTuple):
     turns: np.ndarray  # int32 [G, C]: how many turns each of them had in this run
     turn: np.ndarray  # int32 [G]: how many all of them had
     wanted: np.ndarray  # int32 [C + 1, simulations]: `halving` of each number of actions
-    value_scale: float
+    c_scale: float
 
 
 @njit
@@ -47,14 +47,14 @@ def add_gumbel(prior, rows, edges, scale, rng):
 
 
 @njit(fastmath=True)
-def puct_edge(tree, g, node, prior, exploration, first_play, legal, barred):
+def puct_edge(tree, g, node, prior, c_puct, first_play_reduction, legal, barred):
     """The most promising edge, or -1 if there is none. prior: of its edges; legal: bool [A] or ANY
 
     barred: an edge that is not to be taken, or -1
     """
     visits, start, count = tree.visits[g, node], tree.start[g, node], tree.edges[g, node]
-    untried = np.float32(tree.total[g, node, tree.seat[g, node]] / visits - first_play)
-    curious = np.float32(exploration * np.sqrt(visits))
+    untried = np.float32(tree.total[g, node, tree.seat[g, node]] / visits - first_play_reduction)
+    curious = np.float32(c_puct * np.sqrt(visits))
     tries, mean = tree.tries[g, start : start + count], tree.mean[g, start : start + count]
     scores = np.empty(count, np.float32)
     for k in range(count):  # apart from the comparison, so that it runs on vectors
@@ -134,7 +134,7 @@ def rate_ranked(tree, g, root, logits):
     for place in range(considered):
         edge = root.ranked[g, place]
         value = root_value(tree, g, edge) if tree.tries[g, edge] > 0 else mixed
-        logits[place] = root.prior[g, edge] + value_logit(value, most, root.value_scale)
+        logits[place] = root.prior[g, edge] + value_logit(value, most, root.c_scale)
     return considered
 
 
@@ -171,17 +171,17 @@ def likeliest_open(tree, g, root):
 
 
 @njit
-def root_edge(tree, g, root, exploration, first_play, barred):
+def root_edge(tree, g, root, c_puct, first_play_reduction, barred):
     if root.gumbel:
         return gumbel_edge(tree, g, root)
-    return puct_edge(tree, g, 0, root.prior[g], exploration, first_play, ANY, barred)
+    return puct_edge(tree, g, 0, root.prior[g], c_puct, first_play_reduction, ANY, barred)
 
 
 # ---- a simulation goes down
 
 
 @njit
-def descend(tree, root, rows, exploration, first_play, parent, edge, action):
+def descend(tree, root, rows, c_puct, first_play_reduction, parent, edge, action):
     """Find each row's leaf: the edge of a node that is to be tried, or -1 if none was found.
 
     A way that ends where the value is known is counted at once, and costs no evaluation: so another one is
@@ -196,8 +196,8 @@ def descend(tree, root, rows, exploration, first_play, parent, edge, action):
         for way in range(FREE + 1 if tree.open[g, 0] > 0 else 0):
             if way == 0 or not root.gumbel:  # a turn of a Gumbel root is one leaf
                 barred = tree.best[g, 0] if way == FREE else -1
-                taken = root_edge(tree, g, root, exploration, first_play, barred)
-            node, e = walk_down(tree, g, taken, exploration, first_play, way == FREE)
+                taken = root_edge(tree, g, root, c_puct, first_play_reduction, barred)
+            node, e = walk_down(tree, g, taken, c_puct, first_play_reduction, way == FREE)
             if e >= 0:
                 break
             back_up(tree, g, node, tree.first[g, node])
@@ -208,7 +208,7 @@ def descend(tree, root, rows, exploration, first_play, parent, edge, action):
 
 
 @njit
-def walk_down(tree, g, e, exploration, first_play, forced):
+def walk_down(tree, g, e, c_puct, first_play_reduction, forced):
     """From an edge of the root by the most promising ones to one that was not tried, and the node before it;
     or -1 and a node whose value is known. forced: only by edges that are not proven"""
     node = 0
@@ -217,23 +217,23 @@ def walk_down(tree, g, e, exploration, first_play, forced):
         if tree.open[g, node] == 0:
             return node, -1
         barred = tree.best[g, node] if forced else -1
-        e = puct_edge(tree, g, node, priors(tree, g, node), exploration, first_play, ANY, barred)
+        e = puct_edge(tree, g, node, priors(tree, g, node), c_puct, first_play_reduction, ANY, barred)
     if e < 0 and tree.best[g, node] >= 0:  # all that `width` kept is lost
         node = tree.child[g, tree.best[g, node]]
     return node, e
 
 
 @njit
-def step_down(tree, root, rows, node, legal, width, exploration, first_play, edge):
+def step_down(tree, root, rows, node, legal, width, c_puct, first_play_reduction, edge):
     """Each row's next edge among the legal ones, -1 if there is none. legal: bool [N, A]; others: [N]"""
     for i in range(len(rows)):
         g = rows[i]
         if node[i] == 0:
-            edge[i] = root_edge(tree, g, root, exploration, first_play, -1)
+            edge[i] = root_edge(tree, g, root, c_puct, first_play_reduction, -1)
         else:
             add_missing(tree, g, node[i], legal[i], width)
             prior = priors(tree, g, node[i])
-            edge[i] = puct_edge(tree, g, node[i], prior, exploration, first_play, legal[i], -1)
+            edge[i] = puct_edge(tree, g, node[i], prior, c_puct, first_play_reduction, legal[i], -1)
 
 
 # ---- what was found
@@ -314,7 +314,7 @@ def read_policy(tree, g, root, out):
         out[k] = tree.tries[g, k]
         if root.gumbel:
             value = root_value(tree, g, k) if tree.tries[g, k] > 0 else mixed
-            out[k] = np.log(tree.prior[g, k] + TINY) + value_logit(value, most, root.value_scale)
+            out[k] = np.log(tree.prior[g, k] + TINY) + value_logit(value, most, root.c_scale)
         if is_beaten(tree, g, k):
             out[k] = LEAST if root.gumbel else ZERO
         top = max(top, out[k])

@@ -45,7 +45,7 @@ class DevicePolicy:
 
     def __init__(self, net: Net, rows: int, device: torch.device, seed: int) -> None:
         spec = net.spec
-        self._luck = torch.Generator(device).manual_seed(seed)
+        self._rng = torch.Generator(device).manual_seed(seed)
         self.net, self.device, self.on_gpu = net, device, device.type == "cuda"
         pin = self.on_gpu
         self.obs = torch.zeros((rows, *spec.obs_shape), dtype=_torch_type(spec.obs_dtype), pin_memory=pin)
@@ -102,11 +102,11 @@ class DevicePolicy:
 
     def _sampled(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         if self.net.log_std is not None:
-            noise = torch.empty_like(logits).normal_(generator=self._luck)
+            noise = torch.empty_like(logits).normal_(generator=self._rng)
             log_std = self.net.log_std + math.log(self.temperature)
             action = (logits + log_std.exp() * noise).reshape(self.action.shape)
             return action, normal_log_prob(noise, log_std)
-        noise = torch.empty_like(logits).exponential_(generator=self._luck).log_().neg_()
+        noise = torch.empty_like(logits).exponential_(generator=self._rng).log_().neg_()
         logits = logits / self.temperature
         action = (logits + noise).argmax(1).int()  # with Gumbel noise, the maximum is a sample
         return action, log_prob(self.net, logits, action)[0]
@@ -119,17 +119,17 @@ class DevicePolicy:
                 self._compute()
         self._stream.synchronize()
         graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(self._luck)
+        graph.register_generator_state(self._rng)
         with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
             self._compute()
         return graph
 
     def snapshot(self) -> dict[str, Any]:
-        return {"luck": self._luck.get_state().numpy()}
+        return {"rng": self._rng.get_state().numpy()}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         if not self.on_gpu:  # a recorded graph keeps its own generator
-            self._luck.set_state(torch.from_numpy(snapshot["luck"]))
+            self._rng.set_state(torch.from_numpy(snapshot["rng"]))
 
     def value(self, obs: np.ndarray, memory: None) -> np.ndarray:
         with torch.no_grad():
@@ -205,10 +205,10 @@ class CentralPool:
         for worker, snapshot in zip(self._workers, snapshots, strict=False):
             worker.restore(snapshot)
 
-    def publish(self, vector: np.ndarray, version: int, taught: bool = True) -> None:
+    def publish(self, vector: np.ndarray, version: int, use_teacher: bool = True) -> None:
         self._version = version  # the network that plays is the one that learned
         for worker in self._workers:
-            worker.taught = taught
+            worker.use_teacher = use_teacher
 
     def progress(self) -> float | None:
         shares = [worker.beat[1] / block.decisions for worker, block in self._pairs()]

@@ -179,8 +179,10 @@ class Training:
             learner.cancelled = lambda: self._overdue(stop)
             learner.progress = meter.progress(self.config.decisions, self.config.seconds)
             # With another temperature than 1, not even the newest weights play the learner's policy.
-            behind = config.explore > 0 or any(delivery.version < self.version for delivery in deliveries)
-            losses = learner.learn([delivery.block for delivery in deliveries], behind)
+            off_policy = config.temperature_spread > 0 or any(
+                delivery.version < self.version for delivery in deliveries
+            )
+            losses = learner.learn([delivery.block for delivery in deliveries], off_policy)
         if self.config.sync and self._given_up:
             return False  # half an update: the last checkpoint is what can be gone on from exactly
         if not all(math.isfinite(value) for value in losses.values()):
@@ -235,7 +237,7 @@ class Training:
     def _publish(self) -> None:
         self.version += 1
         flatten(self.learner.net, self.vector)
-        self.pool.publish(self.vector, self.version, self.learner.taught)
+        self.pool.publish(self.vector, self.version, self.learner.use_teacher)
 
     def _evaluate(self, last: bool) -> dict[str, float]:
         """New results of the evaluation, if there are any. It can fail without harm to the training."""
@@ -367,7 +369,7 @@ class Training:
     def _load_players(self, kept: Checkpoint) -> None:
         self.run.forget_after(kept.decisions)
         self.league.load_state_dict(kept.state["league"])
-        self.pool.publish(self.vector, self.version, self.learner.taught)
+        self.pool.publish(self.vector, self.version, self.learner.use_teacher)
         snapshots = kept.state["workers"]
         opponents = kept.state.get("opponents", self.config.opponents)
         same_games = kept.state["rows"] == self.config.rows and opponents == self.config.opponents
@@ -496,10 +498,10 @@ def make_pool(
         config.game, config.switches, config.net, config.rows, config.steps, config.opponents,
         seeds.derive(config.seed, "play", start) >> 1, max(layout.workers, 1),
         teacher="" if searching else config.ppo.teacher,
-        alphazero=config.alphazero if searching else None, explore=config.explore,
+        alphazero=config.alphazero if searching else None, temperature_spread=config.temperature_spread,
     )  # fmt: skip
     preload.announce(config.game, config.switches, sorted(_bots(config)))
-    context = make_context(config.start, torch_too=searching)
+    context = make_context(config.start_method, torch_too=searching)
     past = Past(context, len(vector))
     past.write(0, vector, 0)  # until there is another, the past self is the one we begin as
     columns = algos.find(config.algo).columns(config, net.spec)  # type: ignore[arg-type]

@@ -56,7 +56,7 @@ def _decisions_per_s(pool: Any, config: Config) -> float:
         return beats * config.rows
     search = config.alphazero
     full = search.full_share
-    return beats / (full * search.search.simulations + (1 - full) * search.quick + 1)
+    return beats / (full * search.search.simulations + (1 - full) * search.fast_simulations + 1)
 
 
 def measured_layout(
@@ -119,7 +119,7 @@ def _speed(layout: Layout, learner: Any, pool: Any) -> float:
 
 def _learning(learner: Any, blocks: list) -> float:
     """Seconds for a decision, once the update is recorded."""
-    learner.learn(blocks, behind=False)
+    learner.learn(blocks, off_policy=False)
     start = time.perf_counter()
-    learner.learn(blocks, behind=False)
+    learner.learn(blocks, off_policy=False)
     return (time.perf_counter() - start) / sum(block.decisions for block in blocks)

@@ -70,8 +70,8 @@ class Pool(Protocol):
 
     def release(self, deliveries: list[Delivery]) -> None: ...
 
-    def publish(self, vector: np.ndarray, version: int, taught: bool = True) -> None:
-        """New weights. taught: whether the teacher's choices are still wanted"""
+    def publish(self, vector: np.ndarray, version: int, use_teacher: bool = True) -> None:
+        """New weights. use_teacher: whether the teacher's choices are still wanted"""
         ...
 
     def health(self) -> dict[str, Any]: ...
@@ -114,9 +114,9 @@ class LocalPool:
     def restore(self, snapshots: list[dict[str, Any]]) -> None:
         self._worker.restore(snapshots[0])
 
-    def publish(self, vector: np.ndarray, version: int, taught: bool = True) -> None:
+    def publish(self, vector: np.ndarray, version: int, use_teacher: bool = True) -> None:
         self._worker.policy.load(vector)
-        self._worker.taught = taught
+        self._worker.use_teacher = use_teacher
         self._vector, self._version = vector, version
 
     def progress(self) -> float | None:
@@ -147,10 +147,10 @@ class LocalPool:
         self._reason = f"the games failed: {fault.line}"
         with contextlib.suppress(Exception):  # what has failed may fail at this too
             self.close()
-        taught = self._worker.taught
+        use_teacher = self._worker.use_teacher
         plan = replace(self._plan, seed=self._plan.seed + self.replaced * REPLACED_SEED)
         self._worker = self._make_worker(plan)
-        self.publish(self._vector, self._version, taught)
+        self.publish(self._vector, self._version, use_teacher)
 
 
 @dataclass
@@ -238,8 +238,8 @@ class ProcessPool:
         for handle, snapshot in zip(self._handles.values(), snapshots, strict=False):
             handle.snapshot = snapshot
 
-    def publish(self, vector: np.ndarray, version: int, taught: bool = True) -> None:
-        self._weights.write(vector, version, taught)
+    def publish(self, vector: np.ndarray, version: int, use_teacher: bool = True) -> None:
+        self._weights.write(vector, version, use_teacher)
 
     def beats(self) -> int:
         """Steps that all workers made so far; of those that search, leaves that they valued."""
@@ -406,7 +406,7 @@ def serve(plan, index, columns, memory, weights, past, beats, pipe, log) -> None
             if isinstance(asked, dict):
                 worker.restore(asked)
                 continue
-            vector, version, worker.taught = weights.read()
+            vector, version, worker.use_teacher = weights.read()
             if version != known:
                 worker.policy.load(vector)
                 known = version

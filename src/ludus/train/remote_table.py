@@ -39,7 +39,7 @@ TURN = ("obs", "legal", "seat", "reward", "ended", "truncated")
 _give_way = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
-class Line:
+class Signal:
     """One end of a line between two processes: each counts its messages up where the other sees it."""
 
     def __init__(self, signs: np.ndarray, end: int, pipe: connection.Connection, other_ended: Any) -> None:
@@ -83,7 +83,7 @@ class Line:
         return True
 
 
-class Desk:
+class SharedTurn:
     """The shared memory of one table: signs, what is asked, and the turn that answers."""
 
     def __init__(self, shared: Shared, spec: Spec, rows: int) -> None:
@@ -154,7 +154,7 @@ class RemoteTable:
         self._slowest_s: float | None = None  # of the process's steps
         self._context, self._made_of = context, (game, rows, spec, switches, log)
         self._shared = Shared(context, 64 + block_bytes(columns(spec), 1, rows))
-        self._desk = Desk(self._shared, spec, rows)
+        self._shared_turn = SharedTurn(self._shared, spec, rows)
         self._failures, self._seed = 0, 0
         self._spawn()
 
@@ -166,21 +166,21 @@ class RemoteTable:
         self._seed = seed
         while not self._ask(RESET):
             self._replace()
-        return self._desk.read()
+        return self._shared_turn.read()
 
     def step(self, actions: np.ndarray, rows: np.ndarray | None = None) -> Turn:
-        self._desk["action"][: len(actions)] = actions
+        self._shared_turn["action"][: len(actions)] = actions
         if rows is not None:
-            self._desk["moved"][: len(rows)] = rows
+            self._shared_turn["moved"][: len(rows)] = rows
         if self._ask(ALL if rows is None else len(rows)):
             self._failures = 0
-            return self._desk.read()
+            return self._shared_turn.read()
         return self._cut_off()
 
     def leave(self) -> None:
         """Tell the process to end; `close` waits for it."""
-        self._desk.asked[0] = STOP
-        self._line.tell()
+        self._shared_turn.asked[0] = STOP
+        self._signal.tell()
 
     def close(self, patience_s: float = LEAVE_S) -> None:
         self.leave()
@@ -189,11 +189,11 @@ class RemoteTable:
     def _ask(self, rows: int) -> bool:
         if self._unheard:
             return False
-        self._desk.asked[0] = rows
-        self._desk.asked[1:2].view(np.uint64)[0] = self._seed
-        self._line.tell()
+        self._shared_turn.asked[0] = rows
+        self._shared_turn.asked[1:2].view(np.uint64)[0] = self._seed
+        self._signal.tell()
         begun = time.monotonic()
-        if self._line.listen(patience_s(PATIENCE_S, self.rows, self._slowest_s), self.cancelled):
+        if self._signal.listen(patience_s(PATIENCE_S, self.rows, self._slowest_s), self.cancelled):
             if rows != RESET:
                 self._slowest_s = max(self._slowest_s or 0.0, time.monotonic() - begun)
             return True
@@ -209,7 +209,7 @@ class RemoteTable:
         return turn._replace(reward=np.zeros_like(turn.reward), truncated=np.ones(self.rows, bool))
 
     def _spawn(self) -> None:
-        self._desk.numbers[:] = 0
+        self._shared_turn.numbers[:] = 0
         self._unheard, self._slowest_s = False, None
         pipe, theirs = self._context.Pipe()
         args = (*self._made_of, self._shared, theirs)
@@ -217,14 +217,14 @@ class RemoteTable:
         self._process.needs_main = self._made_of[0].startswith("__main__:")
         self._process.start()
         theirs.close()
-        self._line = Line(self._desk.signs, CALLER, pipe, self._process.sentinel)
+        self._signal = Signal(self._shared_turn.signs, CALLER, pipe, self._process.sentinel)
 
     def _replace(self) -> None:
         self._process.join(0.1)  # one that died leaves its exit code
         code = self._process.exitcode
         self._end_process()
         self._failures += 1
-        fault = self._line.fault
+        fault = self._signal.fault
         said = fault.line if fault else "hung" if code is None else f"died (exit code {code})"
         if fault and fault.final:
             raise Usage(said) from RuntimeError(fault.traceback)
@@ -238,9 +238,9 @@ class RemoteTable:
     def _end_process(self, patience_s: float = 0.0) -> None:
         processes.end(self._process, patience_s)
         with suppress(EOFError, OSError):
-            while self._line.pipe.poll():
-                self._line.fault = self._line.pipe.recv() or self._line.fault
-        self._line.pipe.close()
+            while self._signal.pipe.poll():
+                self._signal.fault = self._signal.pipe.recv() or self._signal.fault
+        self._signal.pipe.close()
 
 
 def serve(
@@ -251,23 +251,23 @@ def serve(
     assert parent is not None
     if log:
         take_output(Path(log), "table")
-    desk = Desk(shared, spec, rows)
-    line = Line(desk.signs, SERVER, pipe, parent.sentinel)
+    shared_turn = SharedTurn(shared, spec, rows)
+    signal = Signal(shared_turn.signs, SERVER, pipe, parent.sentinel)
     try:
         table = games.table(game, rows, **switches)
-        while line.listen(float("inf")) and desk.asked[0] != STOP:
-            desk.write(_answer(table, desk))
-            line.tell()
+        while signal.listen(float("inf")) and shared_turn.asked[0] != STOP:
+            shared_turn.write(_answer(table, shared_turn))
+            signal.tell()
         table.close()
     except BaseException as error:
         pipe.send(Fault.of(error))
         raise
 
 
-def _answer(table: Any, desk: Desk) -> Turn:
-    count = int(desk.asked[0])
+def _answer(table: Any, shared_turn: SharedTurn) -> Turn:
+    count = int(shared_turn.asked[0])
     if count == RESET:
-        return table.reset(int(desk.asked[1:2].view(np.uint64)[0]))
+        return table.reset(int(shared_turn.asked[1:2].view(np.uint64)[0]))
     if count == ALL:
-        return table.step(desk["action"])
-    return table.step(desk["action"][:count], desk["moved"][:count])
+        return table.step(shared_turn["action"])
+    return table.step(shared_turn["action"][:count], shared_turn["moved"][:count])

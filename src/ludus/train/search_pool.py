@@ -111,7 +111,7 @@ class SearchPool:
         for worker, snapshot in zip(self._workers, snapshots, strict=False):
             worker.restore(snapshot)
 
-    def publish(self, vector: np.ndarray, version: int, taught: bool = True) -> None:
+    def publish(self, vector: np.ndarray, version: int, use_teacher: bool = True) -> None:
         with ExitStack() as paused:
             for worker in self._workers:
                 paused.enter_context(worker.policy.paused())

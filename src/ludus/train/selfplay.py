@@ -46,7 +46,7 @@ class SearchingPast(PastPlayer):
         search = Search(rules, len(rows), config.search, self.policies[slot], worth)
         search.start(self.table.states[rows])
         streams = self.streams[rows]
-        found = search.run(streams, config.arena)
+        found = search.run(streams, config.past_simulations)
         self.streams[rows] = streams
         return found.best
 
@@ -74,7 +74,7 @@ class SelfPlay:
         self.table, self.rules, self.spec = table, table.rules, table.spec
         self.policy = policy or cpu_network(plan.net, self.rules)
         self.cancelled = lambda: False
-        self.taught = False
+        self.use_teacher = False
         self.utility = utility(self.config, self.spec)
         self.search = Search(self.rules, plan.rows, self.config.search, self._evaluate, self.utility)
         self.rng = seeds.generator(plan.seed, "worker", index, "policy")
@@ -100,15 +100,15 @@ class SelfPlay:
         length = np.zeros(self.plan.rows, np.int64)
         while not (over := self.rules.over(states).copy()).all():
             length += ~over
-            some, luck = states[~over], streams[~over]
-            self.rules.play(some, bot.choose(some, luck), luck)
-            states[~over], streams[~over] = some, luck
+            some, some_rng = states[~over], streams[~over]
+            self.rules.play(some, bot.choose(some, some_rng), some_rng)
+            states[~over], streams[~over] = some, some_rng
         self.moves = (length * self.rng.random(self.plan.rows)).astype(np.int64)
         for move in range(self.moves.max()):
             rows = np.flatnonzero(self.moves > move)
-            luck = streams[rows]
-            turn = self.table.step(bot.choose(self.table.states[rows], luck), rows)
-            streams[rows] = luck
+            some_rng = streams[rows]
+            turn = self.table.step(bot.choose(self.table.states[rows], some_rng), rows)
+            streams[rows] = some_rng
         return turn
 
     def fill(self, block: Block) -> Report:
@@ -120,7 +120,7 @@ class SelfPlay:
             self.beat[1] = done
             start = time.perf_counter()
             full = self.caps.random() < self.config.full_share
-            simulations = self.config.search.simulations if full else self.config.quick
+            simulations = self.config.search.simulations if full else self.config.fast_simulations
             found = self._think(simulations, full)
             searching += time.perf_counter() - start
             report.count("simulations", simulations * self.plan.rows)
@@ -156,7 +156,7 @@ class SelfPlay:
 
     def _chosen(self, found: Result) -> np.ndarray:
         actions = found.best.copy()
-        for row in np.flatnonzero(self.moves < self.config.drawn_moves):
+        for row in np.flatnonzero(self.moves < self.config.sampling_moves):
             count = found.counts[row]
             policy = found.policy[row, :count].astype(np.float64)
             actions[row] = found.actions[row, self.rng.choice(count, p=policy / policy.sum())]

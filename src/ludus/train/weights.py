@@ -39,12 +39,12 @@ class Weights:
         counts, told = self.shared.array(np.int64, (2,)), self.shared.array(np.int64, (2, 2), 16)
         return counts, told, self.shared.array(np.float32, (2, self.size), 48)
 
-    def write(self, vector: np.ndarray, version: int, taught: bool) -> None:
+    def write(self, vector: np.ndarray, version: int, use_teacher: bool) -> None:
         counts, told, places = self._views()
         number = int(counts[1]) + 1
         counts[0] = number
         places[number % 2] = vector
-        told[number % 2] = version, taught
+        told[number % 2] = version, use_teacher
         counts[1] = number
 
     def read(self) -> tuple[np.ndarray, int, bool]:
@@ -52,9 +52,9 @@ class Weights:
         while True:
             number = int(counts[1])
             vector = places[number % 2].copy()
-            version, taught = told[number % 2].tolist()
+            version, use_teacher = told[number % 2].tolist()
             if counts[0] - number < 2:  # else another one began to be written here while we read
-                return vector, version, bool(taught)
+                return vector, version, bool(use_teacher)
 
 
 class Past:

@@ -38,8 +38,8 @@ class Plan:
     """The bot whose choice is written beside every decision, if any."""
     alphazero: AlphaZeroConfig | None = None
     """How to search, if this worker does."""
-    explore: float = 0.0
-    """Spread of the temperature: the first worker plays at 1 - explore, the last at 1 + explore."""
+    temperature_spread: float = 0.0
+    """Spread of the temperature: the first worker plays at 1 - spread, the last at 1 + spread."""
 
 
 @dataclass
@@ -110,11 +110,11 @@ class Worker:
         self.records = policy is None
         self.rng = seeds.generator(plan.seed, "worker", index, "policy")
         middle = (plan.workers - 1) / 2
-        self.temperature = 1 + plan.explore * ((index - middle) / middle if middle else 0)
+        self.temperature = 1 + plan.temperature_spread * ((index - middle) / middle if middle else 0)
         self.every = np.arange(plan.rows)
         self.memory = Memory(plan.net, plan.rows, self.spec.seats) if plan.net.memory else None
         self.teacher = bot_player(plan.teacher, plan, self.table, index) if plan.teacher else None
-        self.taught = True
+        self.use_teacher = True
         self.idle_since = time.perf_counter()
         self.seating = Seating(plan, self.table, index, past)
         self.turn = self.seating.start(self.table.reset(seeds.derive(plan.seed, "worker", index, "table")))
@@ -142,7 +142,7 @@ class Worker:
                 self.memory.put(self.every, turn.seat, memory)
             inference += clock() - start
             block["seat"][t] = turn.seat
-            if self.teacher is not None and self.taught:
+            if self.teacher is not None and self.use_teacher:
                 start = clock()
                 block["teacher"][t] = self.teacher.choose(self.every, turn)
                 teaching += clock() - start

@@ -90,7 +90,7 @@ class Moment:
 
     states: States
     rng: Streams
-    luck: Streams
+    choice_rng: Streams
     fresh: list[Cell]
     moves: int  # made so far
     answers: int  # of the opponent
@@ -112,7 +112,7 @@ class Session:
         self.moves: list[str] = []
         self.result = ""
         self.states = rules.blank(1)
-        self.rng, self.luck = seeds.rows(seed, 1, "deal"), seeds.rows(seed, 1, "choice")
+        self.rng, self.choice_rng = seeds.rows(seed, 1, "deal"), seeds.rows(seed, 1, "choice")
         rules.deal(self.states, self.rng)
 
     def run(self) -> None:
@@ -135,8 +135,8 @@ class Session:
 
     def _answer(self, mover: int) -> int:
         """The opponent's move, told."""
-        self.answered.append((self.states.copy(), self.luck.copy()))
-        action = int(self.choose(ONLY, self.states.copy(), self.luck)[0])
+        self.answered.append((self.states.copy(), self.choice_rng.copy()))
+        action = int(self.choose(ONLY, self.states.copy(), self.choice_rng)[0])
         self.console.print(f"[dim]seat {mover}:[/]", self.screen.told(self.states[0], action))
         if isinstance(self.screen, BoardScreen):
             self.fresh = self.fresh + self.screen.covers(self.states[0], action)
@@ -155,7 +155,7 @@ class Session:
                 raise Quit
 
     def _moment(self) -> "Moment":
-        streams = self.rng.copy(), self.luck.copy()
+        streams = self.rng.copy(), self.choice_rng.copy()
         return Moment(self.states.copy(), *streams, self.fresh, len(self.moves), len(self.answered))
 
     def _take_back(self) -> None:
@@ -163,9 +163,9 @@ class Session:
         self.answered = self.answered[: moment.answers]
         if isinstance(self.opponent, Remembers):  # only what it saw until then
             self.choose = begin(self.opponent, 1)
-            for states, luck in self.answered:
-                self.choose(ONLY, states, luck.copy())
-        self.states, self.rng, self.luck = moment.states, moment.rng, moment.luck
+            for states, some_rng in self.answered:
+                self.choose(ONLY, states, some_rng.copy())
+        self.states, self.rng, self.choice_rng = moment.states, moment.rng, moment.choice_rng
         self.fresh, self.moves = moment.fresh, self.moves[: moment.moves]
         seen = " You have seen cards that were hidden then." if self.rules.spec.hidden else ""
         self.console.print(f"Taken back: this is your previous decision.{seen}")
@@ -196,11 +196,11 @@ class Session:
                     return chosen
 
     def _hint(self, state: np.void) -> None:
-        states, luck = self.states.copy(), seeds.rows(0, 1, "hint")
+        states, some_rng = self.states.copy(), seeds.rows(0, 1, "hint")
         if not isinstance(self.adviser, Thinker):
-            action = int(self.adviser.choose(states, luck)[0])
+            action = int(self.adviser.choose(states, some_rng)[0])
             return self.console.print(f"hint: {escape(self.rules.action_text(state, action))}")
-        ideas = ideas_of(self.adviser.think(states, luck))
+        ideas = ideas_of(self.adviser.think(states, some_rng))
         self.console.print(f"hint: {escape(self.rules.action_text(state, ideas[0].action))}")
         self.console.print(idea_table(self.rules, state, ideas, HINTS))
         if isinstance(self.screen, BoardScreen):

@@ -27,42 +27,43 @@ def _self_play() -> SearchConfig:
 @dataclass(frozen=True)
 class Config:
     search: SearchConfig = field(default_factory=_self_play)
-    """How moves are searched for in self-play."""
+    """Tree search in self-play."""
     full_share: Annotated[float, Range(0, 1, open_low=True)] = 0.5
-    """Share of moves that are searched in full; the others are searched quickly, only to reach the end."""
-    quick: Count = 8
-    """Simulations of a quick search."""
-    drawn_moves: Whole = 0
-    """First moves of a game that are drawn from what the search found; later ones are its best."""
+    """Share of moves with a full search; others have a fast one and no policy target (playout cap)."""
+    fast_simulations: Count = 8
+    """Simulations of a fast search."""
+    sampling_moves: Whole = 0
+    """First moves of a game that are sampled from the search's policy; later ones are its best."""
     learning_rate: NotNegative = 2e-3
-    """Adam's step at the start of the run; it falls in a straight line."""
+    """Learning rate of AdamW at the start of the run; it decays linearly."""
     learning_rate_end: Share = 0.05
-    """Share of the learning rate that is left at the end of the run."""
+    """Learning rate at the end of the run, as a share of the first."""
     weight_decay: NotNegative = 1e-4
+    """Weight decay of AdamW."""
     minibatch: Count = 256
-    """Decisions in one step of the optimiser."""
-    reuse: Positive = 4.0
-    """How often a decision is learned from, on average."""
-    replay: Count = 200_000
-    """Decisions that are remembered."""
-    replay_least: Whole = 2_000
-    """Learning starts once so many are there."""
-    newer: Positive = 1.5
-    """How much newer decisions are favoured: 1 not at all, 2 draws 70 % from the newest half."""
+    """Minibatch size."""
+    replay_ratio: Positive = 4.0
+    """Replay ratio: how often a decision is learned from, on average."""
+    replay_buffer: Count = 200_000
+    """Size of the replay buffer in decisions."""
+    learning_starts: Whole = 2_000
+    """Decisions in the replay buffer before the first update."""
+    recency: Positive = 1.5
+    """Preference for recent decisions when sampling: 1 is uniform, 2 draws 70 % from the newest half."""
     score_weight: Share = 0.25
-    """Share of the points in what a search plays for; the rest is to win."""
+    """Share of the score in the utility that a search maximises; the rest is winning."""
     score_scale: Positive = 20.0
-    """Points that make a clear win."""
-    found: Share = 0.25
-    """Share of what the search expected in the value to be learned; the rest is how the game ended."""
-    score_loss: NotNegative = 0.25
-    """Weight of learning the points beside the value."""
-    owner_loss: NotNegative = 0.25
-    """Weight of learning who will own each square, where the game tells."""
+    """Scale of the score in the utility: tanh(score / scale)."""
+    root_value_weight: Share = 0.25
+    """Weight of the root value in the value target; the rest is the game's outcome."""
+    score_coef: NotNegative = 0.25
+    """Coefficient of the score loss."""
+    ownership_coef: NotNegative = 0.25
+    """Coefficient of the ownership loss, in games whose squares have owners."""
     max_grad_norm: Positive = 1.0
-    """Longer gradients are shortened to this."""
-    arena: Count = 2
-    """Simulations of past selves, if `opponents` has them: few, because each of them is a network to ask."""
+    """Maximum gradient norm (clipping)."""
+    past_simulations: Count = 2
+    """Simulations of past selves, if `opponents` has them: few, because each has its own network."""
 
 
 def bots(config: Any) -> set[str]:
@@ -77,10 +78,10 @@ def refuse(config: Any, spec: Spec) -> None:
             "take --algo ppo"
         )
     told = config.alphazero
-    if told.replay_least > told.replay:
+    if told.learning_starts > told.replay_buffer:
         raise Usage(
-            f"--alphazero.replay-least is {told.replay_least}, more than the {told.replay} decisions "
-            "that --alphazero.replay remembers"
+            f"--alphazero.learning-starts is {told.learning_starts}, more than the {told.replay_buffer} "
+            "decisions of --alphazero.replay-buffer"
         )
 
 

@@ -23,7 +23,7 @@ class CpuNetwork:
     """A network of our own."""
 
     def __init__(self, rules: Rules, config: NetConfig) -> None:
-        with torch.random.fork_rng(devices=[]):  # weights come later; the learner's luck is not ours to use
+        with torch.random.fork_rng(devices=[]):  # the learner draws from the global stream
             self.net = BoardNet(rules.spec, config).eval()
         self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a quarter faster
         self.evaluate = Network(rules, self.look)

@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ludus.algos.alphazero import Config, record
-from ludus.algos.alphazero.replay import Lesson, Replay
-from ludus.algos.recorded import (
+from ludus.algos.alphazero.replay import Minibatch, Replay
+from ludus.algos.cuda_graph import (
+    CudaGraphStep,
     Phase,
-    Recorded,
     copied,
     device_settings,
     load_optimiser,
@@ -31,13 +31,13 @@ from ludus.nets.board import BoardNet
 from ludus.nets.net import ILLEGAL
 
 AHEAD = 4
-"""Lessons that are prepared beside the updates."""
+"""Minibatches that are prepared beside the updates."""
 LOSSES = ("policy", "value", "score", "owner")
 
 
-class Page(NamedTuple):
-    """A lesson as one stretch of memory. It goes to a GPU at once: with many threads at work, each call into
-    torch may wait for the GIL."""
+class PackedMinibatch(NamedTuple):
+    """A minibatch in one piece of memory. It goes to a GPU by one copy: with many threads at work, each call
+    into torch may wait for the GIL."""
 
     memory: Tensor  # uint8
     parts: list[tuple[int, tuple[int, ...], torch.dtype]]  # where they begin, and what they are
@@ -50,15 +50,15 @@ class Page(NamedTuple):
         return found
 
 
-def write_page(lesson: Lesson, pinned: bool) -> Page:
+def packed(minibatch: Minibatch, pinned: bool) -> PackedMinibatch:
     parts, at = [], 0
-    for array in lesson:
+    for array in minibatch:
         parts.append((at, array.shape, torch.from_numpy(array[:0]).dtype))
         at += -(-array.nbytes // ALIGNED) * ALIGNED
-    page = Page(torch.empty(at, dtype=torch.uint8, pin_memory=pinned), parts)
-    for tensor, array in zip(page.tensors(), lesson, strict=True):
+    pack = PackedMinibatch(torch.empty(at, dtype=torch.uint8, pin_memory=pinned), parts)
+    for tensor, array in zip(pack.tensors(), minibatch, strict=True):
         tensor.numpy()[...] = array
-    return page
+    return pack
 
 
 def unlisted(
@@ -67,7 +67,7 @@ def unlisted(
     """What the search's policy has for all legal actions that it doesn't list, and the logarithm of what the
     network has for them (before it is normalised). Both [B, 1]
 
-    They are one choice in the loss: how it is shared out among them is nobody's lesson, so that none of them
+    They are one choice in the loss: how it is shared out among them is nothing to learn, so that none of them
     is unlearned only because the list is short.
     """
     is_listed = policy > 0
@@ -82,7 +82,7 @@ def unlisted(
 class Learner:
     """Owns the network, its optimiser and the replay; turns blocks into updates."""
 
-    taught = False
+    use_teacher = False
 
     def __init__(
         self, rules: Rules, net: NetConfig, config: Config, device: str = "cpu", seed: int = 0
@@ -96,42 +96,42 @@ class Learner:
         self.optimiser = torch.optim.AdamW(
             self.net.parameters(), weight_decay=config.weight_decay, **settings
         )
-        self.replay = Replay(rules, record(config, rules.spec), config.replay, seed)
+        self.replay = Replay(rules, record(config, rules.spec), config.replay_buffer, seed)
         self.phase: Phase = lambda name: nullcontext()
         self.cancelled: Callable[[], bool] = lambda: False
         self.progress = 0.0
         self.rate_scale = 1.0  # smaller after a training was rolled back
         self._owed = 0.0  # updates that are due
         # On a CPU one after the other, as an exact resume needs it; updates take all cores there anyway.
-        self._teachers = ThreadPoolExecutor(3 if self.on_gpu else 1, thread_name_prefix="ludus-lessons")
-        self._recorded: Recorded | None = None
-        self._given: Page | None = None  # where a recorded update finds its lesson
+        self._threads = ThreadPoolExecutor(3 if self.on_gpu else 1, thread_name_prefix="ludus-replay")
+        self._graph_step: CudaGraphStep | None = None
+        self._given: PackedMinibatch | None = None  # where a recorded update finds its minibatch
 
-    def learn(self, blocks: list[Block], behind: bool) -> dict[str, float]:
-        """Remember finished blocks and learn from what is remembered. behind: as if it mattered here"""
+    def learn(self, blocks: list[Block], off_policy: bool) -> dict[str, float]:
+        """Remember finished blocks and learn from what is remembered. off_policy: as if it mattered here"""
         config, decisions = self.config, sum(block.decisions for block in blocks)
         for block in blocks:
             self.replay.add(block)
         told: dict[str, float] = {"replay/size": self.replay.size}
-        if self.replay.size < config.replay_least:
+        if self.replay.size < config.learning_starts:
             return told
-        self._owed += config.reuse * decisions / config.minibatch
+        self._owed += config.replay_ratio * decisions / config.minibatch
         falling = 1 - self.progress * (1 - config.learning_rate_end)
         set_rate(self.optimiser, self.rate_scale * config.learning_rate * falling)
         told["learner/learning_rate"] = rate_of(self.optimiser)
         sums, ages = torch.zeros(len(LOSSES) + 2, device=self.device), 0.0
         updates, made = int(self._owed), 0
-        lessons: deque[Future[Page]] = deque()
+        minibatches: deque[Future[PackedMinibatch]] = deque()
         for number in range(updates + AHEAD):
             if number < updates:
-                at, which, age = self.replay.draw(config.minibatch, config.newer)
-                lessons.append(self._teachers.submit(self._prepare, at, which))
+                at, which, age = self.replay.draw(config.minibatch, config.recency)
+                minibatches.append(self._threads.submit(self._prepare, at, which))
                 ages += age
             if number >= AHEAD:
                 with self.phase("drawing"):
-                    lesson = lessons.popleft().result()
+                    minibatch = minibatches.popleft().result()
                 with self.phase("optimising"):
-                    sums += self._update(lesson)
+                    sums += self._update(minibatch)
                 made += 1
                 if self.cancelled():
                     break
@@ -145,31 +145,31 @@ class Learner:
             }  # fmt: skip
         return told
 
-    def _prepare(self, at: np.ndarray, which: np.ndarray) -> "Page":
-        lesson = self.replay.lesson(at, which, self.config.found, self.config.score_scale)
-        return write_page(lesson, self.on_gpu)
+    def _prepare(self, at: np.ndarray, which: np.ndarray) -> "PackedMinibatch":
+        minibatch = self.replay.minibatch(at, which, self.config.root_value_weight, self.config.score_scale)
+        return packed(minibatch, self.on_gpu)
 
-    def _update(self, page: "Page") -> Tensor:
+    def _update(self, pack: "PackedMinibatch") -> Tensor:
         """One step of the optimiser; the losses, the entropy of the search's policy, the gradient's norm."""
         if not self.on_gpu:
-            return self._step(page.tensors())
-        if self._recorded is None or self._given is None or self._given.parts != page.parts:
-            self._given = given = page._replace(memory=page.memory.to(self.device))
-            self._recorded = Recorded(self.net, self.optimiser, lambda: self._step(given.tensors()))
-        self._given.memory.copy_(page.memory, non_blocking=True)
-        return self._recorded.replay()
+            return self._step(pack.tensors())
+        if self._graph_step is None or self._given is None or self._given.parts != pack.parts:
+            self._given = given = pack._replace(memory=pack.memory.to(self.device))
+            self._graph_step = CudaGraphStep(self.net, self.optimiser, lambda: self._step(given.tensors()))
+        self._given.memory.copy_(pack.memory, non_blocking=True)
+        return self._graph_step.replay()
 
-    def _step(self, lesson: list[Tensor]) -> Tensor:
-        (policy, value, score, owner), entropy = self._losses(lesson)
-        loss = policy + value + self.config.score_loss * score + self.config.owner_loss * owner
+    def _step(self, minibatch: list[Tensor]) -> Tensor:
+        (policy, value, score, owner), entropy = self._losses(minibatch)
+        loss = policy + value + self.config.score_coef * score + self.config.ownership_coef * owner
         self.optimiser.zero_grad(set_to_none=False)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.config.max_grad_norm)
         self.optimiser.step()
         return torch.stack([policy, value, score, owner, entropy, norm]).detach()
 
-    def _losses(self, lesson: list[Tensor]) -> tuple[list[Tensor], Tensor]:
-        obs, places, counts, listed, policy, full, value, score, owner = lesson
+    def _losses(self, minibatch: list[Tensor]) -> tuple[list[Tensor], Tensor]:
+        obs, places, counts, listed, policy, full, value, score, owner = minibatch
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.on_gpu):
             choice, expected, points, owners = self.net(obs)
         choice = choice.float()
@@ -199,4 +199,4 @@ class Learner:
         load_optimiser(self.optimiser, state["optimiser"])
         self.replay.load_state_dict(state["replay"])
         self.rate_scale, self._owed = state["rate_scale"], state["owed"]
-        self._recorded = None  # it knows the optimiser's old tensors
+        self._graph_step = None  # it knows the optimiser's old tensors

@@ -12,11 +12,11 @@ from ludus.search import list_legal
 from ludus.search.evaluators import action_places
 
 MOST, STEP = 4096, 256
-"""Legal actions that a lesson has room for: as many as were ever met, in steps, since a recorded update
+"""Legal actions that a minibatch has room for: as many as were ever met, in steps, since a recorded update
 knows one size only; of more than the most, the last are left out."""
 
 
-class Lesson(NamedTuple):
+class Minibatch(NamedTuple):
     """A minibatch. B decisions with up to L legal actions each, of which the search's policy lists K."""
 
     obs: np.ndarray  # [B, *obs_shape]
@@ -53,17 +53,19 @@ class Replay:
             column[at] = block[name].reshape(block.decisions, *column.shape[1:])
         self.added += block.decisions
 
-    def draw(self, count: int, newer: float) -> tuple[np.ndarray, np.ndarray, float]:
+    def draw(self, count: int, recency: float) -> tuple[np.ndarray, np.ndarray, float]:
         """Which decisions to learn from, by which symmetry each, and their mean age as a share of the room.
 
-        newer: from 1 on, how much the newer are favoured
+        recency: from 1 on, how much the newer are favoured
         """
-        age = (self.size * self.rng.random(count) ** newer).astype(np.int64)
+        age = (self.size * self.rng.random(count) ** recency).astype(np.int64)
         which = self.rng.integers(len(self._symmetries), size=count)
         return (self.added - 1 - age) % self.room, which, float(age.mean() / self.room)
 
-    def lesson(self, at: np.ndarray, which: np.ndarray, found: float, scale: float) -> Lesson:
-        """found: share of the search's own expectation in values. scale: points that count as one"""
+    def minibatch(
+        self, at: np.ndarray, which: np.ndarray, root_value_weight: float, scale: float
+    ) -> Minibatch:
+        """root_value_weight: share of the root value in the value target. scale: points that count as one"""
         spec, picked = self.rules.spec, {name: column[at] for name, column in self._columns.items()}
         states = picked["state"].view(spec.state).reshape(-1)
         obs = np.empty((len(at), *spec.obs_shape), spec.obs_dtype)
@@ -71,14 +73,14 @@ class Replay:
         places, counts = self._legal_places(states, which)
         listed = self._places[which[:, None], picked["action"]]
         order = (self.rules.seat(states)[:, None] + np.arange(spec.seats)) % spec.seats
-        value = (1 - found) * picked["value"] + found * picked["expected"]
+        value = (1 - root_value_weight) * picked["value"] + root_value_weight * picked["expected"]
         owner = self._owner(picked)
         for number, symmetry in enumerate(self._symmetries[1:], 1):  # the first changes nothing
             here = np.flatnonzero(which == number)
             obs[here] = symmetry.turn_planes(obs[here])
             if spec.owned:
                 owner[here] = owner[here][:, :, symmetry.squares]
-        return Lesson(
+        return Minibatch(
             obs, places, counts, listed, picked["policy"], picked["full"],
             np.take_along_axis(value, order, 1)[:, : spec.values].astype(np.float32),
             np.take_along_axis(picked["score"], order, 1)[:, : spec.values] / np.float32(scale),

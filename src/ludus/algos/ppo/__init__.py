@@ -18,35 +18,35 @@ from ludus.core.spec import Spec
 @dataclass(frozen=True)
 class Config:
     learning_rate: NotNegative = 5e-4
-    """Adam's step at the start of the run; it falls in a straight line."""
+    """Learning rate of Adam at the start of the run; it decays linearly."""
     learning_rate_end: Share = 0.1
-    """Share of the learning rate that is left at the end of the run."""
+    """Learning rate at the end of the run, as a share of the first."""
     gamma: Share = 0.99
-    """Worth of a point at a seat's next decision. 1 for games whose points come at the end."""
-    gae: Share = 0.95
-    """How far advantages look ahead: 0 one decision, 1 the whole game (lambda of GAE)."""
-    clip: Positive = 0.2
-    """How far a decision's probability may move in one update before its gradient is cut, as a ratio."""
+    """Discount factor per decision of a seat. 1 for games whose points come at the end."""
+    gae_lambda: Share = 0.95
+    """GAE lambda."""
+    clip_range: Positive = 0.2
+    """Clip range of the probability ratio (epsilon)."""
     epochs: Count = 3
-    """How often each decision is learned from."""
+    """Epochs over each batch."""
     minibatch: Count = 2048
-    """Decisions in one step of the optimiser."""
-    entropy: NotNegative = 0.01
-    """Bonus for undecided play at the start of the run: what keeps the policy exploring."""
-    entropy_end: Share = 0.1
-    """Share of the entropy bonus that is left at the end of the run."""
-    value: NotNegative = 0.5
-    """Weight of the value loss."""
+    """Minibatch size."""
+    entropy_coef: NotNegative = 0.01
+    """Entropy coefficient at the start of the run."""
+    entropy_coef_end: Share = 0.1
+    """Entropy coefficient at the end of the run, as a share of the first."""
+    value_coef: NotNegative = 0.5
+    """Value loss coefficient."""
     max_grad_norm: Positive = 0.5
-    """Longer gradients are shortened to this."""
+    """Maximum gradient norm (clipping)."""
     target_kl: NotNegative = 0.03
-    """Stop this block's epochs once the policy moved this far from the one that played; 0 for never."""
+    """KL divergence from the policy that played after which the epochs of a batch stop early; 0: never."""
     teacher: str = ""
-    """A bot of the game whose choices the policy imitates at first, as in greedy; empty for none."""
-    teacher_weight: NotNegative = 1.0
-    """Weight of imitation at the start of the run; it falls to nothing by `teacher_until`."""
+    """A bot that the policy imitates at first (behaviour cloning), such as greedy. Default: none."""
+    teacher_coef: NotNegative = 1.0
+    """Coefficient of the imitation loss at the start of the run; it decays to 0 by `teacher_until`."""
     teacher_until: Share = 0.1
-    """Share of the run after which the policy is on its own."""
+    """Share of the run after which imitation ends."""
 
 
 STRETCH = 16

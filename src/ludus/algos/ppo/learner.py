@@ -13,12 +13,9 @@ import torch
 from torch import Tensor
 
 from ludus import machine
-from ludus.algos.ppo import STRETCH, Config
-from ludus.algos.ppo.advantages import advantages, stretches
-from ludus.algos.ppo.slopes import slopes
-from ludus.algos.recorded import (
+from ludus.algos.cuda_graph import (
+    CudaGraphStep,
     Phase,
-    Recorded,
     copied,
     device_settings,
     joined,
@@ -27,6 +24,9 @@ from ludus.algos.recorded import (
     set_precision,
     set_rate,
 )
+from ludus.algos.ppo import STRETCH, Config
+from ludus.algos.ppo.advantages import advantages, stretches
+from ludus.algos.ppo.fused_loss import fused_loss
 from ludus.core.block import Block
 from ludus.core.spec import Spec
 from ludus.nets.net import Net
@@ -51,29 +51,29 @@ class Learner:
         self.rate_scale = 1.0  # smaller after a training was rolled back
         self._seen_values = 0
         self._obs_count = 1e-4
-        self._entropy_weight = torch.tensor(config.entropy, device=device)
-        self._teacher_weight = torch.tensor(config.teacher_weight, device=device)
+        self._entropy_weight = torch.tensor(config.entropy_coef, device=device)
+        self._teacher_weight = torch.tensor(config.teacher_coef, device=device)
         self._columns = ["obs", "legal", "action", "logp"]
         self._columns += ["teacher"] if config.teacher else []
         self._columns += ["memory", "fresh"] if net.cell else []
         self._data: dict[str, Tensor] = {}  # all columns of the blocks being learned from
-        self._recorded: Recorded | None = None
+        self._graph_step: CudaGraphStep | None = None
         self._threads = ThreadPoolExecutor(machine.usable_cores())
 
     @property
-    def taught(self) -> bool:
+    def use_teacher(self) -> bool:
         """Whether the teacher's choices still count."""
         return bool(self.config.teacher) and self.progress < self.config.teacher_until
 
-    def learn(self, blocks: list[Block], behind: bool) -> dict[str, float]:
-        """One update from finished blocks. behind: an older policy than ours played them."""
+    def learn(self, blocks: list[Block], off_policy: bool) -> dict[str, float]:
+        """One update from finished blocks. off_policy: an older policy than ours played them."""
         with self.phase("gathering"):
             data = self._gather(blocks)
         with self.phase("looking"):
             if self.net.normalises:
                 self._track_observations(data["obs"])
-            value, logp = self._look(data, behind)
-        rho = torch.exp(logp - data["logp"]) if behind else torch.ones_like(value)
+            value, logp = self._look(data, off_policy)
+        rho = torch.exp(logp - data["logp"]) if off_policy else torch.ones_like(value)
         with self.phase("advantages"):
             adv, known = self._advantages(blocks, value, rho)
         target = value + rho.clamp_max(1) * adv
@@ -92,7 +92,7 @@ class Learner:
         """The blocks' columns joined [B, ...] on our device, in memory that stays: a recording needs that."""
         total = sum(block.decisions for block in blocks)
         if not self._data or len(self._data["adv"]) != total:
-            self._recorded = None
+            self._graph_step = None
             self._data = {name: torch.empty(total, device=self.device) for name in ("adv", "target", "known")}
         for name in self._columns:
             parts = [column(block, name).flatten(0, 1) for block in blocks]
@@ -106,7 +106,7 @@ class Learner:
         return self._data
 
     @torch.no_grad()
-    def _look(self, data: dict[str, Tensor], behind: bool) -> tuple[Tensor, Tensor]:
+    def _look(self, data: dict[str, Tensor], off_policy: bool) -> tuple[Tensor, Tensor]:
         """Values (and, if needed, our log-probabilities) of all decisions."""
         values, logps, size = [], [], 65536 if self.on_gpu else 4096
         for start in range(0, len(data["obs"]), size):
@@ -115,7 +115,7 @@ class Learner:
             logits, value = self.net(data["obs"][part], data["legal"][part], memory)
             values.append(value)
             logps.append(
-                log_prob(self.net, logits, data["action"][part])[0] if behind else data["logp"][part]
+                log_prob(self.net, logits, data["action"][part])[0] if off_policy else data["logp"][part]
             )
         return torch.cat(values), torch.cat(logps)
 
@@ -128,7 +128,7 @@ class Learner:
             shape, part = (block.steps, block.rows), slice(at, at + block.decisions)
             advantages(
                 values[part].reshape(shape), rhos[part].reshape(shape), block["seat"], block["reward"],
-                block["ended"], block["bootstrap"], self.config.gamma, self.config.gae,
+                block["ended"], block["bootstrap"], self.config.gamma, self.config.gae_lambda,
                 adv[part].reshape(shape), known[part].reshape(shape),
             )  # fmt: skip
 
@@ -155,9 +155,9 @@ class Learner:
 
     def _epochs(self, data: dict[str, Tensor], runs: Tensor | None) -> dict[str, float]:
         config, total = self.config, len(data["obs"])
-        self._entropy_weight.fill_(config.entropy * self._decayed(config.entropy_end))
+        self._entropy_weight.fill_(config.entropy_coef * self._decayed(config.entropy_coef_end))
         left = 1 - self.progress / config.teacher_until if config.teacher_until else 0.0
-        self._teacher_weight.fill_(config.teacher_weight * max(0.0, left))
+        self._teacher_weight.fill_(config.teacher_coef * max(0.0, left))
         set_rate(
             self.optimiser, self.rate_scale * config.learning_rate * self._decayed(config.learning_rate_end)
         )
@@ -185,11 +185,11 @@ class Learner:
 
     def _replay(self, data: dict[str, Tensor], pick: Tensor) -> Tensor:
         """As `_update`, recorded."""
-        if self._recorded is None:
+        if self._graph_step is None:
             self._pick = pick.clone()
-            self._recorded = Recorded(self.net, self.optimiser, lambda: self._update(data, self._pick))
+            self._graph_step = CudaGraphStep(self.net, self.optimiser, lambda: self._update(data, self._pick))
         self._pick.copy_(pick)
-        return self._recorded.replay()
+        return self._graph_step.replay()
 
     def _update(self, data: dict[str, Tensor], pick: Tensor) -> Tensor:
         """One step of the optimiser; policy, value, entropy, kl, clipped and gradient norm."""
@@ -203,13 +203,13 @@ class Learner:
             logits, value = net.raw(mini["obs"])
         mini["share"] = mini["known"] / mini["known"].sum().clamp_min(1)
         compiled = not self.on_gpu and net.log_std is None
-        told, grads = (self._compiled_slopes if compiled else self._slopes)(mini, logits, value)
+        told, grads = (self._fused_loss if compiled else self._autograd_loss)(mini, logits, value)
         torch.cat([grad.reshape(-1) for grad in grads], out=self._flat.grad)
         told[5] = torch.nn.utils.clip_grad_norm_([self._flat], self.config.max_grad_norm)
         self.optimiser.step()
         return told
 
-    def _slopes(
+    def _autograd_loss(
         self, mini: dict[str, Tensor], logits: Tensor, value: Tensor
     ) -> tuple[Tensor, Sequence[Tensor]]:
         """What an update reports, and the gradient of every parameter."""
@@ -218,34 +218,34 @@ class Learner:
         logp, entropy = log_prob(net, logits, mini["action"])
         log_ratio = logp - mini["logp"]
         ratio = log_ratio.exp()
-        clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
+        clipped = ratio.clamp(1 - config.clip_range, 1 + config.clip_range)
         policy_loss = -(torch.min(ratio * mini["adv"], clipped * mini["adv"]) * share).sum()
         value_loss = (((value - mini["target"]) / net.value_std).square() * share).sum() / 2
         mean_entropy = (entropy * share).sum()
-        loss = policy_loss + config.value * value_loss - self._entropy_weight * mean_entropy
+        loss = policy_loss + config.value_coef * value_loss - self._entropy_weight * mean_entropy
         if config.teacher:  # imitate first, then improve on it: from scratch, good boards are never met
             loss = loss - self._teacher_weight * (log_prob(net, logits, mini["teacher"])[0] * share).sum()
         grads = torch.autograd.grad(loss, self._parameters)
         with torch.no_grad():
             kl = ((ratio - 1 - log_ratio) * share).sum()  # low-variance estimate (Schulman 2020)
-            outside = (((ratio - 1).abs() > config.clip).float() * share).sum()
+            outside = (((ratio - 1).abs() > config.clip_range).float() * share).sum()
             return torch.stack([policy_loss, value_loss, mean_entropy, kl, outside, outside]), grads
 
-    def _compiled_slopes(
+    def _fused_loss(
         self, mini: dict[str, Tensor], logits: Tensor, value: Tensor
     ) -> tuple[Tensor, Sequence[Tensor]]:
         """The same on a CPU, without autograd for what comes after the network."""
         config, share = self.config, mini["share"]
         out, told = np.empty(logits.shape, np.float32), np.zeros(6)
         teacher = mini["teacher"].numpy() if config.teacher else np.zeros(0, np.int32)
-        slopes(
+        fused_loss(
             logits.detach().numpy(), mini["legal"].numpy(), mini["action"].numpy(), mini["logp"].numpy(),
-            mini["adv"].numpy(), share.numpy(), np.float32(config.clip), np.float32(self._entropy_weight),
-            teacher, np.float32(self._teacher_weight), out, told,
+            mini["adv"].numpy(), share.numpy(), np.float32(config.clip_range),
+            np.float32(self._entropy_weight), teacher, np.float32(self._teacher_weight), out, told,
         )  # fmt: skip
         error = (value.detach() - mini["target"]) / self.net.value_std
         told[1] = float((error.square() * share).sum()) / 2
-        ends = [torch.from_numpy(out), config.value * error * share / self.net.value_std]
+        ends = [torch.from_numpy(out), config.value_coef * error * share / self.net.value_std]
         grads = torch.autograd.grad([logits, value], self._parameters, ends)
         return torch.from_numpy(told).float(), grads
 
@@ -276,10 +276,10 @@ class Learner:
         state = {
             "net": self.net.state_dict(), "optimiser": self.optimiser.state_dict(), "progress": self.progress,
             "seen_values": self._seen_values, "obs_count": self._obs_count, "rate_scale": self.rate_scale,
-            "luck": torch.get_rng_state(),
+            "rng": torch.get_rng_state(),
         }  # fmt: skip
         if self.on_gpu:
-            state["luck_gpu"] = torch.cuda.get_rng_state(self.device)
+            state["rng_gpu"] = torch.cuda.get_rng_state(self.device)
         return copied(state)
 
     def load_state_dict(self, state: dict) -> None:
@@ -287,10 +287,10 @@ class Learner:
         load_optimiser(self.optimiser, state["optimiser"])
         self.progress, self._seen_values = state["progress"], state["seen_values"]
         self._obs_count, self.rate_scale = state["obs_count"], state["rate_scale"]
-        torch.set_rng_state(state["luck"])
-        if self.on_gpu and "luck_gpu" in state:
-            torch.cuda.set_rng_state(state["luck_gpu"], self.device)
-        self._recorded = None  # it knows the optimiser's old tensors
+        torch.set_rng_state(state["rng"])
+        if self.on_gpu and "rng_gpu" in state:
+            torch.cuda.set_rng_state(state["rng_gpu"], self.device)
+        self._graph_step = None  # it knows the optimiser's old tensors
 
 
 def column(block: Block, name: str) -> Tensor:

@@ -27,14 +27,19 @@ PRESETS: dict[str, dict] = {
         "steps": 16,
         "opponents": "self:0.95,past:0.03,greedy:0.02",
         "net": {"channels": 64, "blocks": 4},
-        "alphazero": {"search": {"value_scale": 1.0}},  # as in all its results; 0.1 was not better
+        "alphazero": {"search": {"c_scale": 1.0}},  # as in all its results; 0.1 was not better
     },
     "test": {
         "decisions": 512,
         "rows": 8,
         "steps": 16,
         "net": {"channels": 8, "blocks": 1},
-        "alphazero": {"search": {"simulations": 4}, "quick": 2, "minibatch": 32, "replay_least": 128},
+        "alphazero": {
+            "search": {"simulations": 4},
+            "fast_simulations": 2,
+            "minibatch": 32,
+            "learning_starts": 128,
+        },
     },
     "quick": {
         "seconds": 180.0,
@@ -43,11 +48,11 @@ PRESETS: dict[str, dict] = {
         "net": {"channels": 32, "blocks": 3},
         "alphazero": {
             "search": {"simulations": 24, "considered": 12},
-            "quick": 6,
+            "fast_simulations": 6,
             "score_weight": 0.5,
             "minibatch": 128,
-            "replay": 40_000,
-            "replay_least": 1_000,
+            "replay_buffer": 40_000,
+            "learning_starts": 1_000,
         },
     },
     "gpu": {
@@ -60,10 +65,10 @@ PRESETS: dict[str, dict] = {
         "checkpoints": {"every_s": 150.0, "milestone": 500_000},
         "alphazero": {
             "search": {"simulations": 48},
-            "quick": 12,
+            "fast_simulations": 12,
             "learning_rate": 1.5e-3,
             "minibatch": 1024,
-            "replay": 600_000,
+            "replay_buffer": 600_000,
         },
     },
 }

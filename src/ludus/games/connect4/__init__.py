@@ -33,7 +33,12 @@ PRESETS: dict[str, dict] = {
         "rows": 16,
         "steps": 8,
         "net": {"channels": 8, "blocks": 1},
-        "alphazero": {"search": {"simulations": 8}, "quick": 4, "minibatch": 64, "replay_least": 256},
+        "alphazero": {
+            "search": {"simulations": 8},
+            "fast_simulations": 4,
+            "minibatch": 64,
+            "learning_starts": 256,
+        },
     },
     "quick": {"seconds": 90.0, "net": {"blocks": 2}},
     "gpu": {"decisions": 10_000_000, "rows": 512, "steps": 4, "alphazero": {"minibatch": 1024}},

@@ -34,12 +34,12 @@ PRESETS: dict[str, dict] = {
         "net": {"hidden": (320, 256)},
         "ppo": {
             "gamma": 1.0,
-            "gae": 0.98,
+            "gae_lambda": 0.98,
             "epochs": 2,
             "learning_rate": 1e-3,
             "learning_rate_end": 0.02,
-            "entropy": 0.035,
-            "entropy_end": 0.03,
+            "entropy_coef": 0.035,
+            "entropy_coef_end": 0.03,
             "minibatch": 1536,
             "teacher_until": 0.2,
             "teacher": "greedy",  # without one, 20 M decisions never find Fantasyland (docs/performance.md)

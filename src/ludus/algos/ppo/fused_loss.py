@@ -1,4 +1,4 @@
-"""PPO's loss and its slopes in one pass over the decisions, compiled: what a CPU does instead of autograd.
+"""PPO's loss and its gradient in one pass over the decisions, compiled: what a CPU does instead of autograd.
 
 With a few dozen legal actions among hundreds, the sixty small operations that torch takes for a minibatch
 cost as much as its matrix products. A test compares both.
@@ -10,8 +10,8 @@ from ludus.core.jit import njit
 
 
 @njit(fastmath=True)
-def slopes(
-    logits, legal, action, old_logp, adv, share, clip, entropy_weight, teacher, teacher_weight, out, told
+def fused_loss(
+    logits, legal, action, old_logp, adv, share, clip, entropy_weight, teacher, teacher_coef, out, told
 ):
     """out: float32 [B, A], what the loss changes by with each logit; told: float64 [6] as `_update` reports.
 
@@ -44,14 +44,14 @@ def slopes(
         far = ratio > 1 + clip if adv[i] > 0 else ratio < 1 - clip
         limit = (1 + clip if adv[i] > 0 else 1 - clip) if far else ratio
         slope = np.float32(0) if far else -ratio * adv[i]  # of the policy's loss with log p(action)
-        taught = teacher_weight if len(teacher) else np.float32(0)
+        use_teacher = teacher_coef if len(teacher) else np.float32(0)
         for k in range(n):
             log_p = logits[i, choices[k]] - top - log_total
-            g = (taught - slope) * p[k] + entropy_weight * p[k] * (log_p + entropy)
+            g = (use_teacher - slope) * p[k] + entropy_weight * p[k] * (log_p + entropy)
             if choices[k] == action[i]:
                 g += slope
-            if taught and choices[k] == teacher[i]:
-                g -= taught
+            if use_teacher and choices[k] == teacher[i]:
+                g -= use_teacher
             out[i, choices[k]] = g * share[i]
         told[0] -= limit * adv[i] * share[i]
         told[2] += entropy * share[i]

@@ -71,7 +71,7 @@ def copied(tree: Any) -> Any:
     return [copied(branch) for branch in tree] if isinstance(tree, list | tuple) else tree
 
 
-class Recorded:
+class CudaGraphStep:
     """An update recorded as a CUDA graph: launching its kernels one by one costs more than running them."""
 
     def __init__(
