@@ -120,7 +120,7 @@ def evaluate(
     hands: int | None = None,
     games: int | None = None,
     opening: int | None = None,
-    pentobi: str = "pentobi-gtp",
+    engine: str = "",
     seed: int = 0,
     trust: Trust = False,
     switches: Switches = (),
@@ -129,23 +129,25 @@ def evaluate(
 
     Args:
         run: The folder of a run of GAME: `ludus eval GAME --run RUN` is the same as `ludus eval RUN`.
-        bots: Who plays the tournament; all bots of the game unless told. A run's folder counts as a bot.
-        against: The opponents of a run's agent, or of each of the bots; all bots of its game unless told.
-            In Blokus also `pentobi:LEVEL`, or `gtp:COMMAND` for any engine that speaks GTP.
-        at: Which weights of the run: `best`, or a milestone by its decisions; the newest unless told.
+        bots: Who plays the tournament. A run's folder counts as a bot. Default: all bots of the game.
+        against: The opponents of a run's agent, or of each of the bots. Default: all bots of the game. Some
+            games also know programs that play them, such as `gtp:COMMAND` (see the page of the game).
+        at: Which checkpoint of the run: `best`, or a milestone by its decisions. Default: the newest.
         think: How far the run's agent, or each of the bots, looks ahead, as 400, or how long, as 100ms.
         hands: Hands of each match, for games that are sessions of hands. Default: 10,000.
         games: Games of each match. Default: 1,000, or 200 if somebody searches.
         opening: First moves that are made at random, the same for each seat. Default: as the game says, or
             2 if it has no chance, so that no two games are the same.
-        pentobi: Pentobi's engine, if it is not on the PATH.
+        engine: The program of such an opponent, if it is not on the PATH.
         seed: The same seed deals the same cards.
     """
+    from ludus import games as opened_games
     from ludus.commands import eval as command
     from ludus.match import MatchOptions, refuse_unknown_run
     from ludus.store.run import is_run, read_config, trust_run
+    from ludus.switches import parsed
 
-    words, how = _flat(switches), MatchOptions(hands, games, seed, opening, pentobi)
+    words, how = _flat(switches), MatchOptions(hands, games, seed, opening, engine)
     if run is not None:
         read_config(Path(run), game)  # fails if it is another game's
         game = run
@@ -154,7 +156,8 @@ def evaluate(
             trust_run(Path(game))
         return command.evaluate_run(Path(game), at, list(against), think, words, how)
     refuse_unknown_run(game)
-    command.run_tournament(game, list(bots), list(against), think, words, how)
+    opened = opened_games.open(game, **parsed(game, words))
+    command.run_tournament(opened, list(bots), list(against), think, how)
 
 
 @app.command
@@ -168,7 +171,7 @@ def gtp(
     seed: int = 0,
     switches: Switches = (),
 ) -> None:
-    """Play Blokus by the Go Text Protocol on stdin and stdout, for Pentobi's twogtp and other controllers.
+    """Play a game by the Go Text Protocol (GTP) on stdin and stdout, for other programs. Blokus knows it.
 
     Args:
         run: The folder of a run whose agent plays.

@@ -1,48 +1,46 @@
-"""What a training can be told: defaults < the game's preset < a TOML file < flags. No unknown keys."""
+"""What a training can be told: defaults < presets < a TOML file < flags. No unknown keys.
+
+Each algorithm has a group of settings of its own, named after it; only that of the chosen one is kept.
+"""
 
 import dataclasses
+import functools
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from ludus import games
-from ludus.algos.alphazero import Config as AlphaZeroConfig
-from ludus.algos.ppo import Config as PpoConfig
-from ludus.core.errors import Usage
+from ludus import algos, games
+from ludus.core.errors import Failure, Usage
 from ludus.core.ranges import Count, NotNegative, Range, Whole
 from ludus.nets import NetConfig
-from ludus.store.checkpoint import Schedule
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "test": {
-        "decisions": 20_000,
-        "rows": 16,
-        "steps": 32,
-        "net": {"hidden": (32,)},
-        "ppo": {"minibatch": 256},
-    },
-    "quick": {"decisions": 1_000_000},
-    "default": {},
-    "gpu": {"rows": 4096, "ppo": {"minibatch": 65536}},
-}
-"""What a preset means for games that don't say. A game's own `PRESETS` come on top."""
+SCHEMA = 2
+"""Of a run's config.toml. 1 had other names for some settings, and groups of all algorithms."""
+PRESETS = ("test", "quick", "default", "gpu")
+RENAMED = {"start": "start_method", "explore": "temperature_spread"}
+"""Settings by the names that they had in schema 1; algorithms know their own."""
 
-ENVIRONMENTS: dict[str, Any] = {
-    "steps": 128,
-    "ppo": {"learning_rate": 1e-3, "epochs": 10, "minibatch": 256},
-}
-"""What every preset of gym:, zoo: and module:Class begins with. Their decisions are few and dear, so blocks
-are small and learned from often: with the values for native games, CartPole's 100,000 decisions would be six
-updates. Four epochs of 128 failed Acrobot with half of the seeds, ten of 256 with none."""
+
+@dataclass(frozen=True)
+class Schedule:
+    every_s: NotNegative = 60.0
+    """Seconds between checkpoints; 0 for none by the clock."""
+    every_decisions: Whole = 0
+    """Decisions between checkpoints; 0 for none by count."""
+    keep: Count = 2
+    """How many of the newest are kept."""
+    milestone: Whole = 1_000_000
+    """Decisions between weights that are kept for good; 0 for none."""
 
 
 @dataclass(frozen=True)
 class Config:
     game: str = ""
     """What is trained: a game of `ludus games`, gym:ID, zoo:ID or module:Class."""
-    algo: Literal["ppo", "alphazero"] = "ppo"
-    """Algorithm."""
+    algo: str = ""
+    """Algorithm: ppo, alphazero, or the module of your own. Default: as the game's preset says."""
     preset: Literal["test", "quick", "default", "gpu"] = "default"
     """test: seconds, proves that everything works. quick: a minute or two. gpu: the large one."""
     run: str = ""
@@ -101,45 +99,84 @@ class Config:
     """What an hour of this machine costs: the metrics then say what the training does."""
     net: NetConfig = field(default_factory=NetConfig)
     """The network."""
-    ppo: PpoConfig = field(default_factory=PpoConfig)
-    """PPO settings."""
-    alphazero: AlphaZeroConfig = field(default_factory=AlphaZeroConfig)
-    """AlphaZero settings; for native games on boards."""
+    settings: Any = None
+    """Settings of the algorithm, in files and flags a group of its name."""
 
 
-def resolve(game: str, preset: str | None = None, file: Path | None = None) -> Config:
-    """The configuration before flags. preset: as flags say; else the file's, else the default one."""
-    values = _read(file) if file else {}
+def resolve(
+    game: str, preset: str | None = None, file: Path | None = None, algo: str | None = None
+) -> Config:
+    """The configuration before flags. preset, algo: as flags say; else the file's, else the default ones."""
+    values = read_file(file) if file else {}
     preset = preset or values.get("preset", "default")
     if preset not in PRESETS:
         raise Usage(f"unknown preset {preset!r}: choose from {', '.join(PRESETS)}")
-    config = Config(game=game, preset=preset)  # type: ignore[arg-type]
-    for layer in (ENVIRONMENTS if ":" in game else {}, PRESETS[preset], *_game_presets(game, preset)):
-        config = overlay(config, layer, f"preset {preset} of {game}")
-    return overlay(config, {**values, "game": game, "preset": preset}, str(file))
+    own = games.find(game).presets()
+    layers = [_generic()["default"], _generic()[preset], own.get("default", {}), own.get(preset, {})]
+    algo = algo or values.get("algo") or next(layer["algo"] for layer in reversed(layers) if "algo" in layer)
+    settings = algos.find(algo).settings_type()
+    config = Config(game=game, preset=preset, algo=algo, settings=settings)  # type: ignore[arg-type]
+    for layer in layers:
+        config = overlay(config, {**layer, "algo": algo}, f"preset {preset} of {game}")
+    return overlay(config, {**values, "game": game, "preset": preset, "algo": algo}, str(file))
 
 
-def _game_presets(game: str, preset: str) -> list[dict[str, Any]]:
-    if ":" in game:
-        return []
-    own = getattr(games.find(game), "PRESETS", {})
-    return [own.get("default", {})] + ([own[preset]] if preset in own and preset != "default" else [])
+@functools.cache
+def _generic() -> dict[str, dict[str, Any]]:
+    """What presets mean for games that don't say."""
+    return tomllib.loads(Path(__file__).with_name("presets.toml").read_text())
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_file(file: Path) -> dict[str, Any]:
+    """The values of a TOML file, under today's names."""
     try:
         values = tomllib.loads(file.read_text())
     except OSError as error:
         raise Usage(f"can't read the configuration {file}: {error.strerror}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Usage(f"{file} is not TOML: {error}") from None
-    values.pop("versions", None)  # a run's own config.toml may be used again
+    return upgraded(values, str(file))
+
+
+def upgraded(values: dict[str, Any], source: str) -> dict[str, Any]:
+    """Of a run's config.toml of any schema, what is a setting. A file of one's own has no schema."""
+    is_run = values.pop("versions", None) is not None  # a run's own config.toml may be used again
+    schema = values.pop("schema", 1 if is_run else SCHEMA)
+    if not isinstance(schema, int) or schema > SCHEMA:
+        raise Failure(f"{source} has schema {schema}, of a newer Ludus than this: pip install -U ludus")
+    if schema == 1:
+        values = _renamed(values, RENAMED)
+        for name in algos.names():
+            if isinstance(values.get(name), dict):
+                values[name] = _renamed(values[name], algos.find(name).renamed)
     return values
 
 
+def _renamed(values: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """names: old to new; a name in a group is written as in `search.c_puct`"""
+    found = {names.get(name, name): value for name, value in values.items()}
+    for group in {name.partition(".")[0] for name in names if "." in name} & set(found):
+        inner = {
+            o.partition(".")[2]: n.partition(".")[2] for o, n in names.items() if o.startswith(f"{group}.")
+        }
+        found[group] = {inner.get(name, name): value for name, value in found[group].items()}
+    return found
+
+
+def plain(config: Config) -> dict[str, Any]:
+    """As it is written to a file: plain values, and the algorithm's settings under its name."""
+    values = dataclasses.asdict(config)
+    values[algos.group_of(config.algo)] = values.pop("settings")
+    return {"schema": SCHEMA, **values}
+
+
 def overlay(config: Any, values: dict[str, Any], source: str) -> Any:
-    """A configuration with some values replaced; groups such as [ppo] are gone into."""
+    """A configuration with some values replaced; groups such as [net] are gone into."""
     known = {entry.name: getattr(config, entry.name) for entry in dataclasses.fields(config)}
+    if isinstance(config, Config):
+        known[algos.group_of(config.algo)] = known.pop("settings")
+        others = set(algos.names()) - set(known)
+        values = {name: value for name, value in values.items() if name not in others}
     kinds = get_type_hints(type(config))
     changes: dict[str, Any] = {}
     for name, value in values.items():
@@ -150,10 +187,11 @@ def overlay(config: Any, values: dict[str, Any], source: str) -> Any:
             if not isinstance(value, dict):
                 raise Usage(f"{source}: {name} is {value!r}, but must be a group [{name}]")
         if dataclasses.is_dataclass(old):
-            changes[name] = overlay(old, value, f"{source} [{name}]")
+            place = name if name in kinds else "settings"
+            changes[place] = overlay(old, value, f"{source} [{name}]")
         elif name == "switches":
             changes[name] = {**old, **value}
-        else:
+        elif name in kinds:
             changes[name] = _as_type(value, old, kinds[name], f"{source}: {name}")
     return dataclasses.replace(config, **changes)
 

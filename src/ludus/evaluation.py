@@ -7,27 +7,31 @@ where equal runs give equal metrics, it has no say and each evaluation is played
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from ludus import games, match
-from ludus.agent import TableAgent, Weights, agent_of, load_policy
+from ludus import algos, games, match
+from ludus.agent import Agent, TableAgent, load_policy
+from ludus.algos import Weights
 from ludus.config import Config
 from ludus.core import seeds
+from ludus.core.duel import Duel
 from ludus.core.errors import Usage
-from ludus.core.rules import Bot, Rules
+from ludus.core.game import RANDOM
+from ludus.core.rules import Bot
 from ludus.core.table import Table
-from ludus.match import Duel, Steps
+from ludus.match import Steps
+from ludus.search.bot import SEARCH, bot_names, make_bot, warm_up
+from ludus.train.loop import Evaluation
 
 SHARE = 0.03
 """Of the training's time, at most."""
 LAST_S = 3.0
 """How long the last evaluation of a training may take in any case."""
 TIMES = 20
-"""Evaluations in a training, unless told."""
+"""Evaluations in a training. Default."""
 GAMES, FEW_GAMES = 200, 40
-"""Against each opponent, unless told; few for agents that search."""
+"""Against each opponent. Default; few for agents that search."""
 SIMULATIONS = "16"
 """Of agents that search."""
 CHUNK, SMALL_CHUNK, ROWS = 100, 4, 16
@@ -42,26 +46,30 @@ class Evaluator:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.every = _every(config)
-        self.searches = config.algo == "alphazero"
+        self.searches = algos.find(config.algo).searches
         self.games = config.eval_games or (FEW_GAMES if self.searches else GAMES)
-        self._rules: Rules | None = None
+        self.game = games.open(config.game, **config.switches).for_evaluation()
         self._table: Table | None = None
         self.opponents = self._check() if self.every else []
         self._bots: dict[str, Bot] = {}
-        self._job: Steps[dict[str, float]] | None = None
+        self._job: Steps[Evaluation] | None = None
         self._begun = time.monotonic()
         self._spent, self._last_s, self._last = 0.0, 0.0, -1
         self._deadline, self._ending = float("inf"), False
 
+    @property
+    def decides(self) -> bool:
+        return bool(self.opponents)
+
     def __call__(
         self, before: int, decisions: int, weights: Callable[[], Weights], last: bool
-    ) -> dict[str, float]:
-        """Play on, if it is time to; metrics, once an evaluation is complete.
+    ) -> Evaluation | None:
+        """Play on, if it is time to; the result, once an evaluation is complete.
 
         before: decisions at the call before. last: the training ends here
         """
         if not self.opponents:
-            return {}
+            return None
         began = time.monotonic()
         if self._last < 0:
             self._begun, self._last, self._last_s = began, before, began
@@ -69,7 +77,7 @@ class Evaluator:
             self._job = self._evaluate(weights(), decisions)
             self._last, self._last_s = decisions, began
         if self._job is None:
-            return {}
+            return None
         room = SHARE * (began - self._begun) - self._spent
         self._deadline, self._ending = began + (max(room, LAST_S) if last else room), last
         try:
@@ -87,7 +95,7 @@ class Evaluator:
         seconds = self.config.seconds / TIMES if self.config.eval_every == "auto" else 0.0
         return decisions - self._last >= self.every or bool(seconds and now - self._last_s >= seconds)
 
-    def _play_on(self) -> dict[str, float]:
+    def _play_on(self) -> Evaluation | None:
         """Until the evaluation is complete or its time is up."""
         import torch
 
@@ -102,14 +110,14 @@ class Evaluator:
             return end.value
         finally:
             torch.set_num_threads(threads)
-        return {}
+        return None
 
     def _late(self, ahead_s: float = 0.0) -> bool:
         return not self.config.sync and time.monotonic() + ahead_s >= self._deadline
 
-    def _evaluate(self, weights: Weights, decisions: int) -> Steps[dict[str, float]]:
-        duels = yield from self._table_duels(weights) if self._rules is None else self._duels(weights)
-        per_game = self._per_game()
+    def _evaluate(self, weights: Weights, decisions: int) -> Steps[Evaluation]:
+        duels = yield from (self._table_duels if self.game.rules is None else self._duels)(weights)
+        unit, per_game = self.game.unit
         found: dict[str, float] = {"eval/decisions": decisions}
         for duel in duels:
             place = f"eval/{duel.opponent}"
@@ -117,27 +125,28 @@ class Evaluator:
             if duel.opponent != ALONE:
                 found |= {f"{place}/win": float(duel.won.mean()), f"{place}/win_ci": duel.win_margin}
             found[f"{place}/games"] = duel.points.size
-        return found
+        first = duels[0]  # the strongest opponent tells most
+        return Evaluation(
+            found, decisions, first.mean / per_game, f"points/{unit} against {first.opponent}", weights
+        )
 
     def _duels(self, weights: Weights) -> Steps[list[Duel]]:
         """Against each bot, chunk by chunk; every evaluation has the same deals."""
-        rules, game = self._rules, self.config.game
-        assert rules is not None
-        from ludus.nets.policy import TorchPolicy  # its threads can be limited in this process
-
+        game = self.game.native("evaluated")
         think = SIMULATIONS if self.searches else ""
-        agent = agent_of(rules, self.config, weights, think, TorchPolicy)
-        deals, size = max(2, -(-self.games // rules.spec.seats)), SMALL_CHUNK if self.searches else CHUNK
-        opening = match.opening_of(game, rules, None)
+        agent = Agent(game, self.config, weights, think, in_torch=True)
+        deals, size = max(2, -(-self.games // game.spec.seats)), SMALL_CHUNK if self.searches else CHUNK
+        opening = match.opening_of(game, None)
         found: dict[str, list[match.Results]] = {name: [] for name in self.opponents}
+        assert agent.bot is not None
         for number, start in enumerate(range(0, deals, size)):
             began = time.monotonic()
             seed = seeds.derive(self.config.seed, "evaluation", number)
             count = max(2, min(size, deals - start))
             for name in self.opponents:
                 if name not in self._bots:
-                    self._bots[name] = games.bot(name, game, rules)
-                steps = match.mirrored_steps(rules, agent, self._bots[name], count, seed, opening)
+                    self._bots[name] = make_bot(game, name)
+                steps = match.mirrored_steps(game.rules, agent.bot, self._bots[name], count, seed, opening)
                 found[name].append((yield from steps))
             if self._ending and self._late(time.monotonic() - began):
                 break  # nobody will come back for the rest
@@ -147,58 +156,32 @@ class Evaluator:
         ]
 
     def _table_duels(self, weights: Weights) -> Steps[list[Duel]]:
-        """At somebody else's environment: against random play, or alone."""
-        from ludus.nets.policy import TorchPolicy
-
+        """At a game that is not native: against its scripted players, or alone."""
         if self._table is None:
-            self._table = games.table(self.config.game, ROWS, **self.config.switches)
-        policy = load_policy(self._table.spec, self.config.net, weights, TorchPolicy)
+            self._table = self.game.table(ROWS)
+        policy = load_policy(self.game, self.config, weights, in_torch=True)
         agent = TableAgent(self._table, self.config.net, policy)
         seed = seeds.derive(self.config.seed, "evaluation")
         found = []
         for name in self.opponents:
-            found.append((yield from match.table_steps(self._table, agent, name, self.games, seed, "")))
+            steps = match.table_steps(self.game, self._table, agent, name, self.games, seed, "")
+            found.append((yield from steps))
         return found
-
-    def _per_game(self) -> int:
-        """Points are counted by the game's own unit, as a hand."""
-        if self._rules is None:
-            return 1
-        return getattr(games.find(self.config.game), "unit", lambda rules: ("game", 1))(self._rules)[1]
 
     def _check(self) -> list[str]:
         """Who the opponents are, once it is clear that they can play; their code is compiled now."""
-        config = self.config
-        told = [name.strip() for name in config.eval_against.split(",") if name.strip()]
-        if ":" in config.game:
-            return self._check_table(told)
-        module = games.find(config.game)
-        options: dict[str, Any] = {**config.switches, **getattr(module, "EVALUATED", {})}
-        rules = games.rules(config.game, **options)
-        known = games.bot_names(config.game)
-        if rules.spec.seats == 1:
-            return []  # their score tells
+        game, told = self.game, [n.strip() for n in self.config.eval_against.split(",") if n.strip()]
+        known = bot_names(game) if game.spec.seats > 1 else [ALONE]
         for name in told:
             if name not in known:
-                raise Usage(
-                    f"{config.game} has no bot {name!r} for eval_against: choose from {', '.join(known)}"
-                )
-        quick = [name for name in known if name not in ("random", "search")][:1]
-        names = list(dict.fromkeys(told or [*quick, "random"]))
-        games.warm_up(config.game, rules, names)
-        self._rules = rules
+                raise Usage(f"eval_against is {name!r}, but {game.name} has {', '.join(known)}")
+        if game.spec.seats == 1:
+            # Alone in its game the learning policy's own score tells, and costs nothing.
+            return told if game.rules is None else []
+        own = [name for name in known if name not in (RANDOM, SEARCH)][:1]
+        names = list(dict.fromkeys(told or [*own, RANDOM]))
+        warm_up(game, names)
         return names
-
-    def _check_table(self, told: list[str]) -> list[str]:
-        table = games.table(self.config.game, 1, **self.config.switches)
-        table.close()
-        known = [ALONE] if table.spec.seats == 1 else ["random"]
-        if set(told) - set(known):
-            raise Usage(
-                f"eval_against is {self.config.eval_against!r}, but {self.config.game} knows {known[0]} only"
-            )
-        # Alone in its environment the learning policy's own score tells, and costs nothing.
-        return told if table.spec.seats == 1 else known
 
 
 def _every(config: Config) -> int:

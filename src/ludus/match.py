@@ -10,19 +10,23 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ludus import games, machine, processes, statistics, switches
+from ludus import games, machine, processes, switches
+from ludus.agent import TableAgent, load_policy, run_bot, trained_game
+from ludus.algos import Weights
+from ludus.config import Config
 from ludus.core import seeds
+from ludus.core.duel import Duel, wins
 from ludus.core.errors import Failure, Usage
+from ludus.core.game import Game
 from ludus.core.rules import Bot, RandomBot, Rules, begin
 from ludus.core.table import Table
-from ludus.search.bot import SearchBot
-
-if TYPE_CHECKING:
-    from ludus.agent import TableAgent
+from ludus.search.bot import SearchBot, make_bot, make_player
+from ludus.store.player import parse_player
+from ludus.store.run import read_config
 
 ROWS = 64
 """Environments side by side."""
@@ -52,16 +56,15 @@ class MatchOptions:
     seed: int = 0
     opening: int | None = None
     """First moves that are made at random. Default: as `opening_of` says."""
-    pentobi: str = "pentobi-gtp"
+    engine: str = ""
+    """The program of an engine, if it is not on the PATH."""
 
 
-def opening_of(game: str, rules: Rules, told: int | None) -> int:
+def opening_of(game: Game, told: int | None) -> int:
     """Random first moves: as told, as the game says, or some if there is no chance to tell games apart."""
-    opening = told
+    opening = game.opening if told is None else told
     if opening is None:
-        opening = getattr(games.find(game), "OPENING", None)
-    if opening is None:
-        opening = OPENING if is_without_chance(rules) else 0
+        opening = OPENING if is_without_chance(game.native("opened").rules) else 0
     if not 0 <= opening <= MOST_OPENING:
         raise Usage(f"an opening has 0 to {MOST_OPENING} moves, not {opening}")
     return opening
@@ -89,53 +92,19 @@ def is_without_chance(rules: Rules, rows: int = 8, most: int = 10_000) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Duel:
-    """One challenger against others: its results for each deal and seat, and what its seats counted."""
-
-    challenger: str
-    opponent: str
-    points: np.ndarray  # float64 [deals, seats]
-    won: np.ndarray  # float64 [deals, seats]: 1, or a share if others had as many points
-    stats: dict[str, float]  # mean for each game and seat of the challenger
-
-    @property
-    def mean(self) -> float:
-        return float(self.points.mean())
-
-    @property
-    def margin(self) -> float:
-        """Half of the 95 % confidence interval; a deal is one sample, because its seats share their luck."""
-        return statistics.margin(self.points.mean(1))
-
-    @property
-    def win_margin(self) -> float:
-        return statistics.margin(self.won.mean(1))
-
-    @property
-    def halves(self) -> list[float]:
-        """The mean of either half: they were dealt from seeds of their own, and should agree."""
-        half = len(self.points) // 2
-        return [float(part.mean()) for part in (self.points[:half], self.points[half:]) if len(part)]
-
-    @property
-    def by_seat(self) -> list[float]:
-        return [float(mean) for mean in self.points.mean(0)]
-
-
 def duel(
-    game: str, challenger: str, opponent: str, deals: int, seed: int = 0, cores: int = 0,
-    opening: int | None = None, report: Report = lambda share: None, **switches: Any,
+    game: Game, challenger: str, opponent: str, deals: int, seed: int = 0, cores: int = 0,
+    opening: int | None = None, report: Report = lambda share: None,
 ) -> Duel:  # fmt: skip
     """The challenger in each seat in turn, the opponent in all others; on all cores unless told.
 
     opening: first moves that are made at random, as `opening_of` says unless told
     report: called from time to time with the share of the match that has been played
     """
-    rules = games.rules(game, **switches)
-    half, opening = deals // 2, opening_of(game, rules, opening)
+    half, opening = deals // 2, opening_of(game, opening)
+    told = (game.name, game.switches, challenger, opponent)
     work = [
-        (game, challenger, opponent, size, seeds.derive(seed, "set", number, "chunk", i), opening, switches)
+        (*told, size, seeds.derive(seed, "set", number, "chunk", i), opening)
         for number, count in enumerate((half, deals - half))
         for i, size in enumerate(_chunks(count))
     ]
@@ -145,7 +114,7 @@ def duel(
     else:
         parts = _on_cores(cores, work, report)
     points, won, counted = (np.concatenate(column) for column in zip(*parts, strict=True))
-    stats = dict(zip(rules.spec.stats, map(float, counted.mean((0, 1))), strict=True))
+    stats = dict(zip(game.spec.stats, map(float, counted.mean((0, 1))), strict=True))
     return Duel(challenger, opponent, points, won, stats)
 
 
@@ -176,12 +145,12 @@ def _chunks(deals: int) -> list[int]:
 
 
 def _play_chunk(
-    game: str, challenger: str, opponent: str, deals: int, seed: int, opening: int, switches: dict[str, Any]
+    game: str, switches: dict[str, Any], challenger: str, opponent: str, deals: int, seed: int, opening: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points and wins of the challenger by deal and seat, and its statistics [deals, seats, ...]."""
-    rules = games.rules(game, **switches)
-    bots = player(challenger, game, rules), player(opponent, game, rules)
-    return played(mirrored_steps(rules, *bots, deals, seed, opening))
+    opened = games.open(game, **switches).native("played")
+    bots = player(challenger, opened), player(opponent, opened)
+    return played(mirrored_steps(opened.rules, *bots, deals, seed, opening))
 
 
 def played(steps: Steps[T]) -> T:
@@ -212,39 +181,28 @@ def mirrored_steps(
     return points, won, stats
 
 
-def wins(score: np.ndarray) -> np.ndarray:
-    """Shares of a win by seat; equal points share it. score: [N, seats]"""
-    best = score == score.max(1, keepdims=True)
-    return best / best.sum(1, keepdims=True)
-
-
-def table_duel(folder: Path, opponent: str, count: int, seed: int = 0, at: str = "") -> Duel:
-    """The agent of a run at an environment that is not native: alone, or in each seat against an opponent.
+def table_duel(
+    game: Game, config: Config, weights: Weights, opponent: str, count: int, seed: int = 0, name: str = ""
+) -> Duel:
+    """A run's policy at a game that is not native: alone, or in each seat against a scripted player.
 
     Nothing can be dealt twice there, so each game is a deal of its own; seats take turns by row.
     """
-    from ludus.agent import TableAgent, load_policy
-    from ludus.store.run import read_config, read_weights
-
-    config = read_config(folder)
-    table = games.table(config.game, max(2, min(count, ROWS)), **config.switches)
+    table = game.table(max(2, min(count, ROWS)))
     try:
-        policy = load_policy(table.spec, config.net, read_weights(folder, at), source=str(folder))
-        agent = TableAgent(table, config.net, policy)
-        return played(table_steps(table, agent, opponent, count, seed, str(folder)))
+        agent = TableAgent(table, config.net, load_policy(game, config, weights, name))
+        return played(table_steps(game, table, agent, opponent, count, seed, name))
     finally:
         table.close()
 
 
 def table_steps(
-    table: Table, agent: "TableAgent", opponent: str, count: int, seed: int, name: str
+    game: Game, table: Table, agent: TableAgent, opponent: str, count: int, seed: int, name: str
 ) -> Steps[Duel]:
     """As `table_duel`, at a table that is there already. name: of the agent"""
-    from ludus.train.league import RandomPlayer
-
     rows, seats = table.rows, table.spec.seats
     streams = seeds.rows(seed, rows, "opponent")
-    other = RandomPlayer(table.spec, streams) if opponent == "random" and seats > 1 else None
+    other = make_player(game, opponent, table, streams) if seats > 1 else None
     ours, every = np.arange(rows) % seats, np.arange(rows)
     quota = np.full(
         rows, -(-count // rows)
@@ -274,23 +232,19 @@ def table_steps(
     )  # fmt: skip
 
 
-def player(name: str, game: str, rules: Rules) -> Bot:
+def player(name: str, game: Game) -> Bot:
     """A bot of the game by name, or the agent of a run by its folder, if it was trained for these rules.
 
-    `FOLDER@best` and `FOLDER@3000000` are earlier selves of it. `FOLDER+64` and `search+2000` say how far it
+    `FOLDER@best` and `FOLDER@3000000` are earlier weights of it. `FOLDER+64` and `search+2000` say how far it
     looks ahead, and `FOLDER+100ms` for how long.
     """
-    from ludus.store.player import parse_player
-
     found = parse_player(name)
     if found.is_run:
-        refuse_other_rules(Path(found.name), game, rules)
-        from ludus.agent import make_agent
-
-        return make_agent(rules, Path(found.name), found.think, found.at)
+        refuse_other_rules(Path(found.name), game)
+        return run_bot(game, Path(found.name), found.think, found.at)
     if _is_path(found.name):
         raise Usage(f"there is no run in {found.name}: `ludus runs` lists those there are")
-    bot = games.bot(found.name, game, rules)
+    bot = make_bot(game, found.name)
     if think := found.think:
         if not isinstance(bot, SearchBot):
             raise Usage(
@@ -307,31 +261,27 @@ def _is_path(name: str) -> bool:
 
 def refuse_unknown_run(name: str) -> None:
     """Of a game or run: say what is wrong if it can only be meant as a run's folder."""
-    if _is_path(name) and ":" not in name and name not in games.names():
+    if _is_path(name) and not games.is_name(name):
         problem = "is not a run: it has no config.toml" if Path(name).is_dir() else "does not exist"
         raise Usage(f"{name} {problem}; `ludus runs` lists the runs there are")
 
 
-def run_switches(folder: Path, game: str, words: list[str]) -> dict[str, Any]:
-    """The rules that the agent of a run plays by: those it was trained on, in full, unless told."""
-    from ludus.store.run import read_config
+def run_game(folder: Path, name: str, words: list[str]) -> Game:
+    """The game that a run's agent plays: under the rules it was trained on, in full, except for `words`."""
+    config = read_config(folder, name)
+    game = trained_game(config).for_evaluation()
+    told = switches.parsed(config.game, words)
+    return games.open(config.game, **{**game.switches, **told}) if told else game
 
-    config = read_config(folder, game)
-    return {**config.switches, **getattr(games.find(game), "EVALUATED", {}), **switches.parsed(game, words)}
 
-
-def refuse_other_rules(folder: Path, game: str, rules: Rules) -> None:
+def refuse_other_rules(folder: Path, game: Game) -> None:
     """A network fits one game, and observations and actions of one shape."""
-    from ludus.store.run import read_config
-
-    told = read_config(folder, game).switches
-    trained = games.rules(game, **told)
-    if _shapes(trained) == _shapes(rules):
+    trained = trained_game(read_config(folder, game.name)).native("played")
+    if _shapes(trained) == _shapes(game):
         return
-    before, now = (vars(getattr(each, "options", each.spec)) for each in (trained, rules))
-    known = {switch.name for switch in switches.listed(games.find(game).Options)} & set(now)
-    changed = [name for name in known if before[name] != now[name]]
-    guilty = [n for n in changed if _shapes(games.rules(game, **{**told, n: now[n]})) != _shapes(trained)]
+    before, now = vars(trained.options), vars(game.native("played").options)
+    changed = [name for name in now if before[name] != now[name]]
+    guilty = [n for n in changed if _shapes(_with(trained, n, now[n])) != _shapes(trained)]
     said = [", ".join(f"{name}={values[name]}" for name in guilty or changed) for values in (before, now)]
     raise Usage(
         f"{folder} was trained with {said[0] or 'other rules'}, so its network can't play with "
@@ -339,16 +289,12 @@ def refuse_other_rules(folder: Path, game: str, rules: Rules) -> None:
     )
 
 
-def _shapes(rules: Rules) -> tuple[Any, ...]:
-    return rules.spec.seats, rules.spec.actions, rules.spec.obs_shape
+def _with(game: Game, switch: str, value: Any) -> Game:
+    return games.open(game.name, **{**game.switches, switch: value})
 
 
-def play_games(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int = 0) -> np.ndarray:
-    """Final states of n games with a bot in each seat; equal seeds are equal deals.
-
-    opening: first moves that are made at random, in games that would all be the same without
-    """
-    return played(game_steps(rules, lineup, n, seed, opening))
+def _shapes(game: Game) -> tuple[Any, ...]:
+    return game.spec.seats, game.spec.actions, game.spec.parts
 
 
 def game_steps(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int = 0) -> Steps[np.ndarray]:

@@ -13,7 +13,7 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing import connection, context, get_all_start_methods, parent_process
 from typing import Any
 
@@ -80,15 +80,18 @@ if "forkserver" in get_all_start_methods():  # not on Windows
     CONTEXTS |= {"forkserver": ForkServerContext, "fork": ForkContext}
 
 
-def make_context(start_method: str = "auto") -> Any:
-    """A context of `multiprocessing` whose processes are ours."""
+def make_context(start_method: str = "auto", preload: Sequence[str] = ()) -> Any:
+    """A context of `multiprocessing` whose processes are ours. preload: modules that a fork server imports"""
     if start_method == "auto":
         start_method = "forkserver" if "forkserver" in CONTEXTS else "spawn"
     if start_method not in CONTEXTS:
         raise Usage(
             f"processes can't start by {start_method} here: take --start-method {' or '.join(CONTEXTS)}"
         )
-    return CONTEXTS[start_method]()
+    context = CONTEXTS[start_method]()
+    if preload and start_method == "forkserver":
+        context.set_forkserver_preload(list(preload))
+    return context
 
 
 def end(process: Any, patience_s: float = 0.0) -> None:

@@ -42,9 +42,10 @@ def parsed(game: str, words: list[str]) -> dict[str, Any]:
         if not equals:
             raise Usage(f"{word!r} is not a switch: write it as in seats=2")
         pairs[name.strip()] = value.strip()
-    if ":" in game:
+    options = games.find(game).options_type
+    if options is None:
         return {name: _guess(value) for name, value in pairs.items()}
-    known = {switch.name: switch for switch in listed(games.find(game).Options)}
+    known = {switch.name: switch for switch in listed(options)}
     for name in pairs:
         if name not in known:
             raise Usage(f"{game} has no switch {name!r}: choose from {', '.join(known) or 'none'}")

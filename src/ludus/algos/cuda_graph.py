@@ -1,14 +1,10 @@
 """What learners share: parameters as one vector, copies of their state, and updates recorded for a GPU."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import Tensor
-
-Phase = Callable[[str], AbstractContextManager[None]]
-"""Told of what learning consists of, for a profile."""
 
 
 def joined(parameters: list[torch.nn.Parameter]) -> torch.nn.Parameter:

@@ -11,9 +11,11 @@ from ludus import games, match, records, switches
 from ludus.analysis import Step, read_moves, split_moves, study
 from ludus.core import extras
 from ludus.core.errors import Usage
+from ludus.core.game import Game
 from ludus.core.rules import Rules
+from ludus.core.screen import BoardScreen, Screen
 from ludus.search import Thinker
-from ludus.ui.screen import BoardScreen, Screen, screen_of
+from ludus.search.bot import bot_names, can_search, warm_up
 from ludus.ui.thoughts import headline, heat_map, heat_of, idea_table, seat_name, values_text
 
 console = Console(highlight=False)
@@ -27,13 +29,12 @@ def analyze(
     game: str, run: str | None, bot: str, think: str, moves: str | None, file: str | None, png: str | None,
     seed: int, set_words: list[str],
 ) -> None:  # fmt: skip
-    if ":" in game:
-        raise Usage(f"{game} can't be searched: analyze is for native games ({', '.join(games.names())})")
+    games.open(game).native("analyzed")
     if png:
         _check_pictures(Path(png))
     options, words = switches.parsed(game, set_words), None
     if run:
-        options = match.run_switches(Path(run), game, set_words)
+        options = match.run_game(Path(run), game, set_words).switches
     text = _read(moves, file)
     if text is not None and records.is_record(text):
         record = records.last(text, game, file or "--moves")
@@ -44,11 +45,12 @@ def analyze(
             raise Usage(
                 f"there are no moves in {file or '--moves'}: leave it out to let the search play itself"
             )
-    rules = games.rules(game, **options)
-    thinker = find_thinker(run, bot, think, game, rules)
-    games.warm_up(game, rules, {bot} & set(games.bot_names(game)) if run is None else ())
+    opened = games.open(game, **options).native("analyzed")
+    rules = opened.rules
+    thinker = find_thinker(run, bot, think, opened)
+    warm_up(opened, {bot} & set(bot_names(opened)) if run is None else ())
     actions = None if words is None else read_moves(rules, words, seed)
-    screen = screen_of(game, rules)
+    screen = opened.make_screen()
     pictures = None
     if png:
         from ludus.ui.pictures import Pictures
@@ -77,17 +79,19 @@ def _read(moves: str | None, file: str | None) -> str | None:
         raise Usage(f"can't read the game {file}: {error.strerror}") from None
 
 
-def find_thinker(run: str | None, bot: str, think: str, game: str, rules: Rules) -> Thinker:
+def find_thinker(run: str | None, bot: str, think: str, game: Game) -> Thinker:
     """Who thinks; of whoever doesn't search, it says what does."""
     name = run or bot
-    if run is None and not games.can_search(rules):
-        able = ", ".join(other for other in games.names() if games.can_search(games.rules(other)))
-        why = "part of the game is hidden" if rules.spec.hidden else "it has one seat"
-        raise Usage(f"{game} can't be analyzed: no bot searches it, because {why}; analyze is for {able}")
-    player = match.player(f"{name}+{think}" if think else name, game, rules)
+    if run is None and not can_search(game):
+        able = ", ".join(other for other in games.names() if can_search(games.open(other)))
+        why = "part of the game is hidden" if game.spec.hidden else "it has one seat"
+        raise Usage(
+            f"{game.name} can't be analyzed: no bot searches it, because {why}; analyze is for {able}"
+        )
+    player = match.player(f"{name}+{think}" if think else name, game)
     if not isinstance(player, Thinker):
         instead = f"leave out --{'run' if run else 'bot'} to take the bot search"
-        if not games.can_search(rules):
+        if not can_search(game):
             instead = "take the run of an agent that does"
         raise Usage(f"{name} does not search, so it has no thoughts to show: {instead}")
     return player

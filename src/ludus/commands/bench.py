@@ -12,6 +12,7 @@ from rich.table import Table as Grid
 from ludus import games, switches
 from ludus.core import seeds
 from ludus.core.errors import Usage
+from ludus.core.rules import Rules
 from ludus.core.table import RulesTable, Table
 
 console = Console(highlight=False)
@@ -57,15 +58,15 @@ class Chooser:
 def measure(game: str, rows: int, seconds: float, words: list[str]) -> None:
     if rows < 1 or seconds <= 0:
         raise Usage(f"{rows} rows for {seconds} s can't be measured: both must be above 0")
-    table = games.table(game, rows, **switches.parsed(game, words))
-    if isinstance(table, RulesTable):
-        games.warm_up(game, table.rules)
+    opened = games.open(game, **switches.parsed(game, words))
+    opened.warm_up()
+    table = opened.table(rows)
     run_for(table, 0.2)
     decisions, took = run_for(table, seconds)
     speed = decisions / took
     console.print(f"{game}: [bold]{speed:,.0f}[/] decisions/s on one core ({rows:,} rows, {took:.1f} s)")
-    if isinstance(table, RulesTable):
-        _show_parts(table, min(seconds, 2.0))
+    if opened.rules is not None:
+        _show_parts(opened.rules, rows, min(seconds, 2.0))
     table.close()
 
 
@@ -80,9 +81,9 @@ def run_for(table: Table, seconds: float) -> tuple[int, float]:
     return steps * table.rows, took
 
 
-def _show_parts(table: RulesTable, seconds: float) -> None:
-    timed = Timed(table.rules)
-    decisions, took = run_for(RulesTable(timed, table.rows), seconds)  # type: ignore[arg-type]
+def _show_parts(rules: Rules, rows: int, seconds: float) -> None:
+    timed = Timed(rules)
+    decisions, took = run_for(RulesTable(timed, rows), seconds)  # type: ignore[arg-type]
     grid = Grid("part", "ns/decision", "share", box=None, pad_edge=False)
     rest = took * 1e9
     for name, spent in sorted(timed.spent_ns.items(), key=lambda item: -item[1]):

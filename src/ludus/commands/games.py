@@ -1,8 +1,5 @@
 """`ludus games`: the list, one game in detail, or whether a game keeps the contract."""
 
-import inspect
-from types import ModuleType
-
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -10,6 +7,8 @@ from rich.table import Table
 from ludus import games, switches
 from ludus.core import conformance
 from ludus.core.errors import Failure, Usage
+from ludus.core.game import Game, NativeGame
+from ludus.search.bot import bot_names
 
 console = Console(highlight=False)
 
@@ -20,24 +19,22 @@ def show(name: str | None, check: bool) -> None:
     if name is None:
         _list()
         return
-    if ":" in name:
-        raise Usage(f"{name} is not a native game: `ludus bench {name}` tries it out")
+    game = games.open(name)
     if check:
-        _check(name)
+        _check(game.native("checked"))
     else:
-        _describe(name, games.find(name))
+        _describe(game)
 
 
 def _list() -> None:
     table = Table("game", "seats", "actions", "observation", "bots", "what it is", box=None, pad_edge=False)
     for name in games.names():
-        spec = games.rules(name).spec
-        shape = " x ".join(map(str, spec.obs_shape))
-        bots = ", ".join(games.bot_names(name))
+        game = games.open(name)
+        spec, bots = game.spec, ", ".join(bot_names(game))
+        shape = ", ".join(f"{' x '.join(map(str, part.shape))} {part.dtype}" for part in spec.parts)
         table.add_row(
-            f"[bold]{name}", str(spec.seats), str(spec.actions), f"{shape} {spec.obs_dtype}", bots,
-            escape(_first_line(games.find(name))),
-        )  # fmt: skip
+            f"[bold]{name}", str(spec.seats), str(spec.actions), shape, bots, escape(game.description())
+        )
     console.print(table)
     console.print("\n[bold]ludus games GAME[/] lists a game's rule switches. Commands also take:")
     console.print("  gym:ID          a Gymnasium environment, as in gym:CartPole-v1")
@@ -46,15 +43,18 @@ def _list() -> None:
     console.print("  module          a native game of your own, made like ludus/games/tictactoe")
 
 
-def _describe(name: str, game: ModuleType) -> None:
-    rules = games.rules(name)
-    spec = rules.spec
-    console.print(f"[bold]{name}[/]: {escape(_first_line(game))}")
+def _describe(game: Game) -> None:
+    spec = game.spec
+    console.print(f"[bold]{game.name}[/]: {escape(game.description())}")
     hidden = "part of the game is hidden" if spec.hidden else "everything is open"
-    console.print(
-        f"{spec.seats} seats, {spec.actions} actions, {hidden}; bots: {', '.join(games.bot_names(name))}"
-    )
-    found = switches.listed(game.Options)
+    console.print(f"{spec.seats} seats, {spec.actions} actions, {hidden}; bots: {', '.join(bot_names(game))}")
+    for part in spec.parts:
+        shape = " x ".join(map(str, part.shape))
+        console.print(f"observation {part.name}: {part.kind}, {shape} {part.dtype}")
+    if game.options_type is None:
+        console.print("Its switches are the arguments of its environment.")
+        return
+    found = switches.listed(game.options_type)
     if not found:
         console.print("It has no rule switches.")
         return
@@ -67,17 +67,12 @@ def _describe(name: str, game: ModuleType) -> None:
     console.print(table)
 
 
-def _check(name: str) -> None:
-    rules = games.rules(name)
-    games.warm_up(name, rules)
+def _check(game: NativeGame) -> None:
+    game.warm_up()
     broken = 0
-    for promise, problem in conformance.check(rules):
+    for promise, problem in conformance.check(game.rules):
         broken += problem is not None
         console.print("[green]ok     [/] " if problem is None else "[red]broken [/] ", end="")
         console.print(escape(promise if problem is None else f"{promise}: {problem}"))
     if broken:
-        raise Failure(f"{name} breaks {broken} of {len(conformance.CHECKS)} promises")
-
-
-def _first_line(game: ModuleType) -> str:
-    return (inspect.getdoc(game) or "").partition("\n")[0]
+        raise Failure(f"{game.name} breaks {broken} of {len(conformance.CHECKS)} promises")

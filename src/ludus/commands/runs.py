@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ludus import games
+from ludus import algos, games
 from ludus.config import Config
 from ludus.core import extras
 from ludus.core.errors import Failure, Usage
@@ -161,15 +161,14 @@ def _write_onnx(folder: Path) -> Path:
     import numpy as np
     import torch
 
-    from ludus.nets.board import BoardPolicy
-    from ludus.nets.net import Net
-
     config = read_config(folder)
     if config.net.memory:
         raise Usage("a policy with memory can't be exported yet")
-    table = games.table(config.game, 2, **config.switches)
+    table = games.open(config.game, **config.switches).table(2)
+    if len(table.spec.parts) > 1:
+        raise Usage("a policy that sees several parts can't be exported yet")
     turn = table.reset(0)
-    net = (BoardPolicy if config.algo == "alphazero" else Net)(table.spec, config.net).eval()
+    net = algos.find(config.algo).make_module(table.spec, config.net).eval()
     weights = read_weights(folder)
     check_fit(folder, weights, net.state_dict())
     net.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})

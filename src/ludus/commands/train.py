@@ -11,7 +11,7 @@ import tyro
 from rich.table import Table
 from tyro.conf import UseAppendAction, arg
 
-from ludus import games, switches
+from ludus import algos, games, switches
 from ludus.commands.flags import read_flags
 from ludus.commands.runs import found
 from ludus.config import Config, resolve
@@ -86,9 +86,9 @@ def _parse(args: list[str], run: str = "") -> tuple[Config, Any]:
         else:
             raise Usage("say which game to train, as in `ludus train ofc`")
     game, rest = args[0], args[1:]
-    # What the other flags' defaults are depends on these two.
-    file, preset = _value(rest, "--config"), _value(rest, "--preset")
-    before = resolve(game, preset, Path(file) if file else None)
+    # What the other flags' defaults are depends on these.
+    file, preset, algo = (_value(rest, flag) for flag in ("--config", "--preset", "--algo"))
+    before = resolve(game, preset, Path(file) if file else None, algo)
     flags = read_flags(
         tyro.conf.configure(tyro.conf.FlagCreatePairsOff)(_flags(before)),
         args=rest,
@@ -98,6 +98,7 @@ def _parse(args: list[str], run: str = "") -> tuple[Config, Any]:
         else f"Train {game}. Shown are the values of the preset {before.preset}.",
     )
     said = {name: value for name, value in vars(flags).items() if name not in EXTRA}
+    said["settings"] = said.pop(algos.group_of(before.algo))
     words = [word for group in flags.set for word in group]
     chosen = switches.parsed(game, words) if words else {}
     config = dataclasses.replace(before, **said, switches={**before.switches, **chosen})
@@ -114,11 +115,15 @@ def _flags(before: Config) -> Any:
     ]
     for field in dataclasses.fields(Config):
         if field.name not in ("game", "switches"):
-            kind: Any = Annotated[kinds[field.name], arg(help=helps[field.name])]  # type: ignore[name-defined]
+            name, kind, text = field.name, kinds[field.name], helps[field.name]
+            if name == "settings":
+                name, kind = algos.group_of(before.algo), type(before.settings)
+                text = (kind.__doc__ or "").partition("\n")[0]
+            kind = Annotated[kind, arg(help=text)]  # type: ignore[assignment]
             if kinds[field.name] == tuple[str, ...]:  # as in --notify A --notify B
-                kind = Annotated[kind, UseAppendAction]
+                kind = Annotated[kind, UseAppendAction]  # type: ignore[assignment]
             default = partial(getattr, before, field.name)
-            fields.append((field.name, kind, dataclasses.field(default_factory=default)))
+            fields.append((name, kind, dataclasses.field(default_factory=default)))
     return dataclasses.make_dataclass("Flags", fields)
 
 
@@ -141,8 +146,9 @@ def run(args: list[str], resumed: str = "") -> None:
         overwrite = _begins_anew(config)
     from ludus.ui.dashboard import Dashboard
 
-    native, folder = ":" not in config.game, folder_of(config)
-    columns = getattr(games.find(config.game), "columns", None) if native else None
+    folder = folder_of(config)
+    game = games.open(config.game, **config.switches)
+    native, columns = game.rules is not None, game.columns
     history = read_lines(folder / METRICS) if is_run(folder) and not overwrite else []
     dashboard = Dashboard(config, columns, history)
     try:
@@ -159,15 +165,22 @@ def run(args: list[str], resumed: str = "") -> None:
 def _train(config: Config, dashboard: "Dashboard", overwrite: bool, weights: str) -> None:
     dashboard.status("loading")
     from ludus.evaluation import Evaluator
-    from ludus.train.loop import train
+    from ludus.train.loop import Audience, train
+
+    class Screen(Audience):
+        def status(self, text: str) -> None:
+            dashboard.status(text)
+
+        def report(self, metrics: dict[str, Any]) -> None:
+            dashboard.show(metrics)
+
+        def event(self, what: str, details: dict[str, Any]) -> None:
+            dashboard.tell(what, details)
 
     evaluator = Evaluator(config)
     dashboard.expect(evaluator.opponents)
     try:
-        train(
-            config, dashboard.show, dashboard.tell, dashboard.status, evaluator, overwrite=overwrite,
-            weights=weights,
-        )  # fmt: skip
+        train(config, Screen(), evaluator, overwrite=overwrite, weights=weights)
     finally:
         evaluator.close()
 
@@ -178,7 +191,7 @@ def _begins_anew(config: Config) -> bool:
     if not is_run(folder):
         return False
     try:
-        refuse_other(peek_config(folder), config, folder)
+        refuse_other(peek_config(folder, config.algo), config, folder)
     except Failure:
         if checkpoint.has_learned(folder):
             raise

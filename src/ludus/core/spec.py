@@ -1,8 +1,50 @@
 """Spec: the fixed sizes and shapes of one game, known before it is played."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
+
+Kind = Literal["flat", "board", "image", "tokens"]
+
+
+def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Channels first. Gymnasium's images have their few channels last, planes of games have them first."""
+    return (shape[2], shape[0], shape[1]) if shape[2] < shape[0] else (shape[0], shape[1], shape[2])
+
+
+@dataclass(frozen=True)
+class Part:
+    """One named array of an observation. Networks choose how to read it by its kind."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype = np.dtype(np.uint8)
+    kind: Kind = "flat"
+    """flat: numbers. board: planes [P, H, W] of a board. image: pixels [C, H, W] or [H, W, C]. tokens: ids
+    [N, K] of N things, each with K ids that have vocabularies of their own."""
+    normalise: bool | None = None
+    """Whether networks normalise the numbers by their running mean and spread. Default: all numbers but
+    bytes and bools, which are mostly 0 and 1."""
+    planes: int = 0
+    """Of a board: the first planes, which show squares; others are only numbers. 0: all show squares."""
+    vocabulary: tuple[int, ...] = ()
+    """Of tokens: ids of column k run from 0 to vocabulary[k] - 1."""
+    of: str = ""
+    """Of flat numbers [N, M]: the tokens that they belong to, one row each."""
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+    @property
+    def normalised(self) -> bool:
+        if self.kind != "flat" and self.kind != "board":
+            return False
+        if self.normalise is not None:
+            return self.normalise
+        return self.dtype.kind in "fiu" and self.dtype != np.uint8
 
 
 @dataclass(frozen=True)
@@ -11,8 +53,8 @@ class Spec:
     seats: int
     actions: int
     """Number of discrete actions; 0 when the actions are vectors (see `box`)."""
-    obs_shape: tuple[int, ...]
-    obs_dtype: np.dtype = np.dtype(np.uint8)
+    parts: tuple[Part, ...]
+    """What a seat observes. One part is a plain array; several are the fields of a record."""
     state: np.dtype | None = None
     """One game's whole state as a fixed-size record; None for games that live elsewhere."""
     stats: tuple[str, ...] = ()
@@ -24,22 +66,28 @@ class Spec:
     """Whether `play` draws from its stream. Without chance, search proves what it can."""
     box: tuple[np.ndarray, np.ndarray] | None = None
     """Lowest and highest action vector, for games with continuous actions."""
-    obs_planes: int = 0
-    """The first planes of an observation, which show the board; others are only numbers. 0: all show it."""
     places: np.ndarray | None = None
     """int64 [actions]: where an action is made, as a place in [layers, height, width] of the board, flat;
     what has no square comes after. None for actions that aren't made on squares."""
     owned: bool = False
     """Whether a finished game tells who owns each square (`owners`)."""
-    normalise: bool | None = None
-    """Whether networks normalise observations by their running mean and spread. Default: all numbers but
-    bytes and bools, which are mostly planes of 0 and 1."""
 
     @property
-    def normalised(self) -> bool:
-        if self.normalise is not None:
-            return self.normalise
-        return self.obs_dtype.kind in "fiu" and self.obs_dtype != np.uint8
+    def obs_shape(self) -> tuple[int, ...]:
+        """Of one observation's array; () for a record of several parts."""
+        return self.parts[0].shape if len(self.parts) == 1 else ()
+
+    @cached_property
+    def obs_dtype(self) -> np.dtype:
+        if len(self.parts) == 1:
+            return self.parts[0].dtype
+        fields = [(part.name, part.dtype, part.shape) for part in self.parts]
+        return np.dtype(fields, align=True)  # so that each field can be mapped as a tensor
+
+    @property
+    def board(self) -> Part | None:
+        """The only part, if it shows a board."""
+        return self.parts[0] if len(self.parts) == 1 and self.parts[0].kind == "board" else None
 
     @property
     def squares(self) -> int:

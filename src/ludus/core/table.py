@@ -1,7 +1,7 @@
 """Table: N games of one kind, stepped side by side in one process."""
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -46,8 +46,12 @@ class Turn(NamedTuple):
 
 
 class Table(Protocol):
+    """What tables can do. One that can only step takes the rest from here by being a subclass."""
+
     spec: Spec
     rows: int
+    finite: bool = False
+    """Whether observations are known to be finite numbers; else they are looked at."""
 
     def reset(self, seed: int) -> Turn: ...
 
@@ -55,9 +59,23 @@ class Table(Protocol):
 
     def close(self) -> None: ...
 
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that its future depends on; empty if its games can't be kept."""
+        return {}
 
-class RulesTable:
+    def restore(self, snapshot: dict[str, Any]) -> Turn:
+        """Go on from what `snapshot` gave, unless that was empty."""
+        raise Failure(f"games of {self.spec.game} can't be restored")
+
+    def write_into(self, obs: np.ndarray, legal: np.ndarray, turn: Turn) -> Turn:
+        """From now on write observations and masks into these arrays, where that saves a copy."""
+        return turn
+
+
+class RulesTable(Table):
     """A table of native games. A finished game is dealt anew in the same step."""
+
+    finite = True
 
     def __init__(self, rules: Rules, rows: int) -> None:
         self.rules, self.spec, self.rows = rules, rules.spec, rows
@@ -94,16 +112,14 @@ class RulesTable:
         return self._turn(over, self._deal_anew(over) if over.any() else None)
 
     def write_into(self, obs: np.ndarray, legal: np.ndarray, turn: Turn) -> Turn:
-        """From now on write observations and masks into these arrays, e.g. memory that a GPU reads."""
         obs[:], legal[:] = self._obs, self._legal
         self._obs, self._legal = obs, legal
         return turn._replace(obs=obs, legal=legal)
 
-    def snapshot(self) -> dict[str, np.ndarray]:
-        """Everything the table's future depends on."""
+    def snapshot(self) -> dict[str, Any]:
         return {"states": self.states.copy(), "rng": self.rng.copy()}
 
-    def restore(self, snapshot: dict[str, np.ndarray]) -> Turn:
+    def restore(self, snapshot: dict[str, Any]) -> Turn:
         self.states[:] = snapshot["states"]
         self.rng[:] = snapshot["rng"]
         self.rules.score(self.states, self._score)

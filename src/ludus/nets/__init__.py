@@ -1,13 +1,13 @@
 """Networks: observation and mask in, choice and value out. `NetConfig` needs no torch; `net.py` does."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from ludus.core.errors import Usage
 from ludus.core.ranges import Range
-from ludus.core.spec import Spec
+from ludus.core.spec import Spec, image_shape
 
 SMALLEST_IMAGE = 20
 """What the filters need in height and width."""
@@ -16,27 +16,36 @@ SMALLEST_IMAGE = 20
 @dataclass(frozen=True)
 class NetConfig:
     hidden: tuple[Annotated[int, Range(1, 65536)], ...] = (256, 256)
-    """Widths of the layers between observation (or convolutions) and heads."""
+    """Widths of the hidden layers between what reads the observation and the heads."""
     trunk: Literal["auto", "mlp", "conv"] = "auto"
-    """How observations are read; auto takes convolutions for images of 24x24 and more."""
+    """How an observation of one part is read. auto: images by convolutions, all else as numbers."""
     activation: Literal["relu", "tanh"] = "relu"
-    """What bends between layers; relu is the faster."""
+    """Activation function; relu is the faster."""
     shared: bool = True
-    """Choice and value share their layers; False gives the value its own."""
+    """Policy and value share their layers; False gives the value its own."""
     memory: Annotated[int, Range(0, 65536)] = 0
     """Width of an LSTM after the layers, for games whose observation doesn't tell all; 0 for none."""
+    embedding: Annotated[int, Range(1, 1024)] = 16
+    """Width of the embedding of each id of a token."""
+    token: Annotated[int, Range(1, 4096)] = 64
+    """Width of a token, from the embeddings of its ids and its numbers."""
+    attention: Annotated[int, Range(0, 32)] = 0
+    """Layers of self-attention between tokens; 0 reads each token alone."""
     channels: Annotated[int, Range(1, 4096)] = 64
-    """Planes between the layers of a residual network (alphazero)."""
+    """Channels of a residual network on a board."""
     blocks: Annotated[int, Range(0, 1000)] = 4
-    """Residual blocks of two convolutions each (alphazero)."""
+    """Residual blocks of two convolutions each."""
 
     def reads_images(self, spec: Spec) -> bool:
-        if self.trunk == "auto":
-            return len(spec.obs_shape) == 3 and min(image_shape(spec.obs_shape)[1:]) >= 24
-        return self.trunk == "conv"
+        """Whether the only part is read by convolutions."""
+        if len(spec.parts) > 1:
+            return False
+        return self.trunk == "conv" or (self.trunk == "auto" and spec.parts[0].kind == "image")
 
     def refuse(self, spec: Spec) -> None:
         """A network that can't read this game's observations."""
+        if self.trunk != "auto" and len(spec.parts) > 1:
+            raise Usage(f"net.trunk is for observations of one part; {spec.game} has several: leave it out")
         if self.trunk != "conv":
             return
         shape = spec.obs_shape
@@ -48,12 +57,8 @@ class NetConfig:
 
     def is_plain(self, spec: Spec) -> bool:
         """Whether a worker can compute choices with a few matrix products, without torch."""
-        return not self.reads_images(spec) and spec.actions > 0 and not self.memory
-
-
-def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Channels first. Gymnasium's images have their few channels last, planes of games have them first."""
-    return (shape[2], shape[0], shape[1]) if shape[2] < shape[0] else (shape[0], shape[1], shape[2])
+        one = len(spec.parts) == 1 and not self.reads_images(spec) and spec.parts[0].kind != "tokens"
+        return one and spec.actions > 0 and not self.memory
 
 
 class Memory:
@@ -79,3 +84,17 @@ class Memory:
 
     def restore(self, snapshot: dict[str, np.ndarray]) -> None:
         self.state[...], self.fresh[...] = snapshot["state"], snapshot["fresh"]
+
+
+def make_policy(spec: Spec, config: NetConfig, in_torch: bool = False) -> Any:
+    """What computes a network's choices on a CPU; without torch where that is possible.
+
+    in_torch: in any case, whose threads can be limited in this process
+    """
+    if config.is_plain(spec) and not in_torch:
+        from ludus.nets.plain import PlainPolicy
+
+        return PlainPolicy(spec, config)
+    from ludus.nets.policy import TorchPolicy
+
+    return TorchPolicy(spec, config)

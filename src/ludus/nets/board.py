@@ -48,7 +48,7 @@ class BoardNet(nn.Module):
         super().__init__()
         self.spec, self.config = spec, config
         depth, channels, squares = spec.obs_shape[0], config.channels, spec.squares
-        self.planes = spec.obs_planes or depth
+        self.planes = spec.parts[0].planes or depth
         self.stem = nn.Conv2d(self.planes, channels, 3, padding=1)
         numbers = (depth - self.planes) * squares
         self.numbers = nn.Linear(numbers, channels) if numbers else None
@@ -98,9 +98,8 @@ class BoardNet(nn.Module):
         return on_board if self.beside is None else torch.cat([on_board, self.beside(whole)], 1)
 
 
-class BoardPolicy(BoardNet):
-    """The same network with the face of other policies, for use elsewhere: observation and mask in, logits of
-    actions and values out."""
+class ExportedBoardNet(BoardNet):
+    """The same network for use elsewhere: observation and mask in, logits of actions and values out."""
 
     def forward(self, obs: Tensor, legal: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         choice, value = self.look(obs)

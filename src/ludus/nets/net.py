@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from ludus.core.errors import Usage
-from ludus.core.spec import Spec
-from ludus.nets import NetConfig, image_shape
+from ludus.core.spec import Spec, image_shape
+from ludus.nets import NetConfig
+from ludus.nets.parts import PartsReader, convolutions, orthogonal
 
 ILLEGAL = -70.0
 """Logit of an illegal action: as good as never. Not lower: exp of less underflows, at five times the cost."""
@@ -27,7 +28,8 @@ class Net(nn.Module):
         super().__init__()
         self.spec, self.config = spec, config
         self.images = config.reads_images(spec)
-        self.normalises = spec.normalised and not self.images
+        self.normalises = any(part.normalised for part in spec.parts) and not self.images
+        self.parts = PartsReader(spec, config) if len(spec.parts) > 1 else None
         self.policy_body, width = self._body()
         if config.memory and not config.shared:
             raise Usage("a network with memory shares its layers: leave net.shared on")
@@ -35,10 +37,10 @@ class Net(nn.Module):
         width = config.memory or width
         self.value_body = None if config.shared else self._body()[0]
         outputs = int(np.prod(spec.box[0].shape)) if spec.box else spec.actions
-        self.policy = _orthogonal(nn.Linear(width, outputs), 0.01)  # near-uniform play at the start
-        self.value = _orthogonal(nn.Linear(width, 1), 1.0)
+        self.policy = orthogonal(nn.Linear(width, outputs), 0.01)  # near-uniform play at the start
+        self.value = orthogonal(nn.Linear(width, 1), 1.0)
         self.log_std = nn.Parameter(torch.zeros(outputs)) if spec.box else None
-        size = int(np.prod(spec.obs_shape))
+        size = self.parts.numbers if self.parts else spec.parts[0].size
         self.register_buffer("obs_mean", torch.zeros(size))
         self.register_buffer("obs_std", torch.ones(size))
         self.register_buffer("value_mean", torch.zeros(()))
@@ -46,24 +48,34 @@ class Net(nn.Module):
 
     def _body(self) -> tuple[nn.Sequential, int]:
         layers: list[nn.Module] = []
-        width = int(np.prod(self.spec.obs_shape))
+        width = self.parts.width if self.parts else self.spec.parts[0].size
         if self.images:
-            layers, width = _convolutions(image_shape(self.spec.obs_shape))
+            layers, width = convolutions(image_shape(self.spec.obs_shape))
         for hidden in self.config.hidden:
             layers += [
-                _orthogonal(nn.Linear(width, hidden), math.sqrt(2)),
+                orthogonal(nn.Linear(width, hidden), math.sqrt(2)),
                 ACTIVATIONS[self.config.activation](),
             ]
             width = hidden
         return nn.Sequential(*layers), width
 
     def prepare(self, obs: Tensor) -> Tensor:
-        """Observations as the layers want them. obs: [B, *obs_shape]"""
+        """Observations as the layers want them. obs: [B, *obs_shape], or the bytes of records [B, size]"""
+        if self.parts:
+            return self.parts(obs, self._normalised(self.numbers(obs)))
         if self.images:
             obs = obs if obs.shape[1:] == image_shape(self.spec.obs_shape) else obs.permute(0, 3, 1, 2)
             return obs.float() / 255 if self.spec.obs_dtype == np.uint8 else obs.float()
-        flat = obs.flatten(1).float()
-        return ((flat - self.obs_mean) / self.obs_std).clamp(-10, 10) if self.normalises else flat
+        return self._normalised(self.numbers(obs))
+
+    def numbers(self, obs: Tensor) -> Tensor:
+        """Everything observed that is a plain number, float32 [B, N]."""
+        return self.parts.numbers_in(obs) if self.parts else obs.flatten(1).float()
+
+    def _normalised(self, numbers: Tensor) -> Tensor:
+        if not self.normalises:
+            return numbers
+        return ((numbers - self.obs_mean) / self.obs_std).clamp(-10, 10)
 
     def forward(self, obs: Tensor, legal: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Logits [B, A] with illegal ones out of reach, and value [B] in points. memory: [B, 2 * width]"""
@@ -112,22 +124,6 @@ class Net(nn.Module):
         self.value.bias.mul_(self.value_std).add_(self.value_mean - mean).div_(std)
         self.value_mean.copy_(mean)
         self.value_std.copy_(std)
-
-
-def _orthogonal(layer: nn.Linear, gain: float) -> nn.Linear:
-    nn.init.orthogonal_(layer.weight, gain)
-    nn.init.zeros_(layer.bias)
-    return layer
-
-
-def _convolutions(shape: tuple[int, int, int]) -> tuple[list[nn.Module], int]:
-    """Small filters for game planes and screens: a third of the Nature network's cost on a CPU."""
-    layers: list[nn.Module] = [
-        nn.Conv2d(shape[0], 16, 8, 4), nn.ReLU(), nn.Conv2d(16, 32, 4, 2), nn.ReLU(), nn.Flatten(),
-    ]  # fmt: skip
-    with torch.no_grad():
-        width = nn.Sequential(*layers)(torch.zeros(1, *shape)).shape[1]
-    return layers, width
 
 
 def flat_size(net: nn.Module) -> int:

@@ -62,7 +62,7 @@ class PlainPolicy:
 
     def _forward(self, obs: np.ndarray, layers: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         x = obs.reshape(len(obs), -1).astype(np.float32)
-        if self.spec.normalised:
+        if self.spec.parts[0].normalised:
             x = np.clip((x - self._mean) / self._std, -10, 10)
         for place, (weight, bias) in enumerate(layers):
             x = x @ weight
@@ -75,19 +75,28 @@ class PlainPolicy:
         """float32 [N, A], before masking. obs: [N, *obs_shape]"""
         return self._forward(obs, self._policy)
 
-    def value(self, obs: np.ndarray, memory: None = None) -> np.ndarray:
+    def value(self, obs: np.ndarray, memory: np.ndarray | None = None) -> np.ndarray:
         """Points that the seat to move expects, float32 [N]."""
         return self._forward(obs, self._value)[:, 0] * self._value_std + self._value_mean
 
+    def look(self, obs: np.ndarray, memory: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, None]:
+        return self.logits(obs), self.value(obs), None
+
     def act(
         self, obs: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float = 1.0,
-        memory: None = None,
-    ):  # fmt: skip
+        memory: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, None]:  # fmt: skip
         """An action and the log of its probability for each row: int32 [N], float32 [N]; and no memory."""
-        logits = self.logits(obs)
-        actions, logp = np.empty(len(obs), np.int32), np.empty(len(obs), np.float32)
-        sample(logits, legal, rng.random(len(obs), np.float32), np.float32(1 / temperature), actions, logp)
-        return actions, logp, None
+        return *drawn(self.logits(obs), legal, rng, temperature), None
+
+
+def drawn(
+    logits: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Actions from the softmax over legal ones, and their log-probabilities: int32 [N], float32 [N]."""
+    actions, logp = np.empty(len(logits), np.int32), np.empty(len(logits), np.float32)
+    sample(logits, legal, rng.random(len(logits), np.float32), np.float32(1 / temperature), actions, logp)
+    return actions, logp
 
 
 @njit(fastmath=True)

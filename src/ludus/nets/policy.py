@@ -1,4 +1,4 @@
-"""The policy of any network in torch: for convolutions, memories and continuous actions."""
+"""The policy of any network in torch: for images, tokens, memories and continuous actions."""
 
 import numpy as np
 import torch
@@ -6,7 +6,8 @@ import torch
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig
 from ludus.nets.net import Net, unflatten
-from ludus.nets.plain import sample
+from ludus.nets.parts import as_tensor
+from ludus.nets.plain import drawn
 
 
 class TorchPolicy:
@@ -28,9 +29,11 @@ class TorchPolicy:
         self.net.load_state_dict({name: torch.from_numpy(array) for name, array in named.items()})
 
     @torch.no_grad()
-    def look(self, obs: np.ndarray, memory: np.ndarray | None = None):
+    def look(
+        self, obs: np.ndarray, memory: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Logits before masking [N, A], value [N], and the memory after this decision."""
-        x = self.net.prepare(torch.from_numpy(obs))
+        x = self.net.prepare(as_tensor(obs))
         body, after = self.net.policy_body(x), None
         if memory is not None:
             state = self.net.remember(body, torch.from_numpy(memory))
@@ -47,16 +50,16 @@ class TorchPolicy:
     def act(
         self, obs: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float = 1.0,
         memory: np.ndarray | None = None,
-    ):  # fmt: skip
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:  # fmt: skip
         """An action and the log of its probability for each row, and the memory after them."""
         logits, _, after = self.look(obs, memory)
         if self.spec.box is not None:
             return *self._act_in_box(logits, rng, temperature), after
-        actions, logp = np.empty(len(obs), np.int32), np.empty(len(obs), np.float32)
-        sample(logits, legal, rng.random(len(obs), np.float32), np.float32(1 / temperature), actions, logp)
-        return actions, logp, after
+        return *drawn(logits, legal, rng, temperature), after
 
-    def _act_in_box(self, mean: np.ndarray, rng: np.random.Generator, temperature: float):
+    def _act_in_box(
+        self, mean: np.ndarray, rng: np.random.Generator, temperature: float
+    ) -> tuple[np.ndarray, np.ndarray]:
         """A normal distribution around the network's choice. mean: [N, D]"""
         assert self.net.log_std is not None and self.spec.box is not None
         std = self.net.log_std.detach().exp().numpy() * temperature

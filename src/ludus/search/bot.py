@@ -1,15 +1,19 @@
 """A search that plays: how long it thinks, and what it chooses."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from ludus.core.errors import Usage
-from ludus.core.rules import Rules, States, Streams
+from ludus.core.game import BotPlayer, Game, Player
+from ludus.core.rules import Bot, Rules, States, Streams
+from ludus.core.table import Table
 from ludus.search import Result, Search, SearchConfig
 from ludus.search.evaluators import Evaluator, Utility, win_share
 
+SEARCH = "search"
 MOST = 4096
 """Positions that a search limited by time looks at."""
 
@@ -58,3 +62,41 @@ class SearchBot:
             return self.think(states, rng).best
         rows = range(len(states))  # each row has its own time
         return np.array([self.think(states[i : i + 1], rng[i : i + 1]).best[0] for i in rows], np.int32)
+
+
+# ---- `search` stands beside a game's own bots
+
+
+def can_search(game: Game) -> bool:
+    """Whether the game has the bot `search`: knowing all is what makes it strong without a network."""
+    return game.rules is not None and game.spec.seats > 1 and not game.spec.hidden
+
+
+def bot_names(game: Game) -> list[str]:
+    """Of all scripted players, the strongest last."""
+    return [*game.bots, *([SEARCH] if can_search(game) else [])]
+
+
+def make_bot(game: Game, name: str) -> Bot:
+    """A bot of a native game by name."""
+    native = game.native("played by bots")
+    if name == SEARCH and can_search(game):
+        return SearchBot(native.rules)
+    if name not in game.bots:
+        raise Usage(f"{game.name} has no bot {name!r}: choose from {', '.join(bot_names(game))}")
+    return native.bot(name)
+
+
+def make_player(game: Game, name: str, table: Table, rng: Streams) -> Player:
+    """A scripted player by name at a table of any game."""
+    if name == SEARCH and can_search(game):
+        return BotPlayer(make_bot(game, name), table, rng)
+    return game.player(name, table, rng)
+
+
+def warm_up(game: Game, bots: Iterable[str] = ()) -> None:
+    """Compile what the game and these bots will need, and say so if it takes this version's first time."""
+    names = set(bots)
+    game.warm_up(names & set(game.bots))
+    if SEARCH in names and can_search(game):
+        game.native("searched").warm_up_bot(SEARCH, make_bot(game, SEARCH))

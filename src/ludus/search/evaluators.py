@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ludus.core.duel import wins
 from ludus.core.jit import njit
 from ludus.core.rules import RandomBot, Rules, States, Streams
 from ludus.core.spec import Spec
@@ -20,8 +21,7 @@ Utility = Callable[[np.ndarray], np.ndarray]
 
 def win_share(score: np.ndarray) -> np.ndarray:
     """1 for a win and -1 for a loss; seats that are first together share the win (of two: 0)."""
-    first = score == score.max(1, keepdims=True)
-    return (2 * first / first.sum(1, keepdims=True) - 1).astype(np.float32)
+    return (2 * wins(score) - 1).astype(np.float32)
 
 
 def own_evaluator(rules: Rules, utility: Utility) -> Evaluator:

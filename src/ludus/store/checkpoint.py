@@ -23,26 +23,14 @@ from typing import Any
 
 import numpy as np
 
+from ludus.config import Schedule
 from ludus.core.errors import Failure
-from ludus.core.ranges import Count, NotNegative, Whole
 from ludus.store.lines import is_number
 
 CHECKPOINTS, MILESTONES, BEST = "checkpoints", "milestones", "best"
 WEIGHTS, TRAINER, MANIFEST = "weights.safetensors", "trainer.pt", "manifest.json"
 UNFINISHED = ".new-"
 ARRAY = "npy"
-
-
-@dataclass(frozen=True)
-class Schedule:
-    every_s: NotNegative = 60.0
-    """Seconds between checkpoints; 0 for none by the clock."""
-    every_decisions: Whole = 0
-    """Decisions between checkpoints; 0 for none by count."""
-    keep: Count = 2
-    """How many of the newest are kept."""
-    milestone: Whole = 1_000_000
-    """Decisions between weights that are kept for good; 0 for none."""
 
 
 @dataclass(frozen=True)
@@ -218,23 +206,23 @@ class Saver:
     def busy(self) -> bool:
         return self._writing is not None and self._writing.is_alive()
 
-    def save(self, checkpoint: Checkpoint, best: Best | None) -> None:
-        """best: if this is the best so far"""
+    def save(self, checkpoint: Checkpoint, best: Best | None, best_weights: dict[str, Any]) -> None:
+        """best: if there is a new one, with these weights"""
         self.wait()
-        self._writing = threading.Thread(target=self._save, args=(checkpoint, best))
+        self._writing = threading.Thread(target=self._save, args=(checkpoint, best, best_weights))
         self._writing.start()
 
     def wait(self) -> None:
         if self._writing:
             self._writing.join()
 
-    def _save(self, checkpoint: Checkpoint, best: Best | None) -> None:
+    def _save(self, checkpoint: Checkpoint, best: Best | None, best_weights: dict[str, Any]) -> None:
         begun = time.thread_time()
         try:
             write(self.run, checkpoint)
             self._save_milestone(checkpoint)
             if best is not None:
-                write_weights(best_file(self.run), checkpoint.weights)
+                write_weights(best_file(self.run), best_weights)
                 write_whole(self.run / f"{BEST}.json", json.dumps(asdict(best)).encode())
             thin_out(self.run, self.schedule.keep, checkpoint.decisions)
             sweep(self.run)

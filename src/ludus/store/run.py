@@ -10,12 +10,13 @@ import tomllib
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import tomli_w
 
 import ludus
-from ludus.config import Config, overlay
+from ludus import algos
+from ludus.config import Config, overlay, plain, upgraded
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint, trust
 from ludus.store.disk import reason, writing
@@ -46,8 +47,6 @@ FREE = (
 """What may differ between two commands that train the same: how long, where, and who hears of it."""
 
 COMPARED = [field.name for field in dataclasses.fields(Config) if field.name not in FREE]
-ALGORITHMS = get_args(get_type_hints(Config)["algo"])
-"""Names of algorithms, which are also those of their groups of settings."""
 
 
 class Run:
@@ -82,7 +81,7 @@ class Run:
         if overwrite:
             return cls(folder, config, _move_aside(folder))
         if is_run(folder):
-            refuse_misfit(peek_config(folder), config, folder)
+            refuse_misfit(peek_config(folder, config.algo), config, folder)
         elif checkpoint.has_learned(folder):
             raise Usage(
                 f"{folder} holds weights but no {CONFIG}, so they could be written over: "
@@ -92,7 +91,7 @@ class Run:
 
     def accept(self) -> None:
         """Training can begin as configured: from now on this is a run."""
-        values = dataclasses.asdict(dataclasses.replace(self.config, notify=()))  # addresses are secrets
+        values = plain(dataclasses.replace(self.config, notify=()))  # addresses are secrets
         libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}
         values["versions"] = {"ludus": ludus.__version__, **libraries}
         with writing(self.folder):
@@ -230,9 +229,8 @@ def refuse_misfit(before: Config, now: Config, folder: Path) -> None:
 def refuse_other(before: Config, now: Config, folder: Path) -> None:
     """Two commands must ask for the same training to go on in one folder."""
     for field in (*(field for field in COMPARED if field != "preset"), "preset"):
-        if field in ALGORITHMS and field != now.algo:
-            continue
-        for name, old, new in _differences(field, getattr(before, field), getattr(now, field)):
+        shown = algos.group_of(now.algo) if field == "settings" else field
+        for name, old, new in _differences(shown, getattr(before, field), getattr(now, field)):
             raise Usage(
                 f"{folder} was trained with {name} {old}, not {new}: go on with it by "
                 f"`ludus resume {folder}`, choose another folder with --run, "
@@ -265,24 +263,34 @@ def read_config(folder: Path, game: str = "") -> Config:
     config = peek_config(folder)
     if game and config.game != game:
         raise Usage(f"{folder} is a run of {config.game}, not of {game}")
-    if game:
+    if game and not algos.imports_code(config.algo):
         trust.accept(folder, config)
     trust.refuse_strange_code(folder, config)
+    config = peek_config(folder, config.algo)
     if config.notify:  # a run never keeps them; a stranger's would be told what happens here
         raise Usage(f"{folder / CONFIG} has addresses to notify: remove them, and give your own as --notify")
     return config
 
 
-def peek_config(folder: Path) -> Config:
-    """What the run was told, to look at only: to open its game takes `read_config`."""
+def peek_config(folder: Path, algo: str = "") -> Config:
+    """What the run was told, to look at only: to open its game takes `read_config`.
+
+    algo: the algorithm if it may be imported; else the settings of one that is not our own stay unread
+    """
     if not is_run(folder):
         raise Usage(f"{folder} is not a run: it has no {CONFIG}")
     try:
         values = tomllib.loads((folder / CONFIG).read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Failure(f"{folder / CONFIG} is not TOML: {error}") from None
-    values.pop("versions", None)
-    config = overlay(Config(), values, str(folder / CONFIG))
+    values = upgraded(values, str(folder / CONFIG))
+    named = values.get("algo", "")
+    settings = None
+    if algo == named or not algos.imports_code(str(named)):
+        settings = algos.find(named).settings_type()
+    else:
+        values.pop(algos.group_of(str(named)), None)
+    config = overlay(Config(algo=named, settings=settings), values, str(folder / CONFIG))
     if not config.game.isprintable():  # it is shown in tables and messages
         raise Failure(f"{folder / CONFIG} names a game {config.game!r}, which is none")
     return config

@@ -1,7 +1,8 @@
-"""Which runs may import code: those whose game the user has named on this machine, or said to trust.
+"""Which runs may import code: those that the user began on this machine, or said to trust.
 
-A run's folder may come from anybody, and a game such as `module:Class` in its configuration is code. So
-the user's own runs are noted when they begin, in a file outside of them that only the user can write.
+A run's folder may come from anybody, and a game such as `module:Class` or an algorithm's module in its
+configuration is code. So the user's own runs are noted when they begin, in a file outside of them that only
+the user can write.
 """
 
 import hashlib
@@ -10,7 +11,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from ludus import games
+from ludus import algos, games
 from ludus.config import Config
 from ludus.core.errors import Usage
 
@@ -19,17 +20,15 @@ _accepted: set[str] = set()
 
 
 def refuse_strange_code(folder: Path, config: Config) -> None:
-    """Before the game of a run is opened because its configuration says so."""
-    if games.imports_code(config.game) and not _is_known(_note(folder, config)):
-        raise Usage(
-            f"{folder} was trained on {config.game}, which imports code: add --trust if you trust this run"
-        )
+    """Before the game or algorithm of a run is imported because its configuration says so."""
+    if (code := _code(config)) and not _is_known(_note(folder, config)):
+        raise Usage(f"{folder} was trained on {code}, which imports code: add --trust if you trust this run")
 
 
 def accept(folder: Path, config: Config, for_good: bool = False) -> None:
     """The user named the run's game, or trusts it; for good, or as long as this process lives."""
     note = _note(folder, config)
-    if not games.imports_code(config.game) or _is_known(note):
+    if not _code(config) or _is_known(note):
         return
     _accepted.add(note)
     if for_good:
@@ -39,9 +38,19 @@ def accept(folder: Path, config: Config, for_good: bool = False) -> None:
                 notes.write(f"{note}\n")
 
 
+def _code(config: Config) -> str:
+    """What of a run imports a module that its name chooses; empty if nothing does."""
+    if games.imports_code(config.game):
+        return config.game
+    return config.algo if algos.imports_code(config.algo) else ""
+
+
 def _note(folder: Path, config: Config) -> str:
-    """What is trusted: this game with these arguments in this folder, as a hash."""
-    told = json.dumps([str(folder.resolve()), config.game, config.switches], sort_keys=True, default=str)
+    """What is trusted: this game and algorithm with these arguments in this folder, as a hash."""
+    what = [str(folder.resolve()), config.game, config.switches]
+    if algos.imports_code(config.algo):
+        what.append(config.algo)
+    told = json.dumps(what, sort_keys=True, default=str)
     return hashlib.sha256(told.encode()).hexdigest()
 
 

@@ -11,6 +11,8 @@ from ludus.core.errors import Failure, Usage
 TRIES, KILLED_TRIES = 5, 25
 """Failures in a row, without a finished block in between, that a worker may have; more if it was killed from
 outside, which is not its game's fault."""
+REPLACED_SEED = 1_000_003
+"""A replacement must not replay what its predecessor played: its seed is so much further."""
 START_ROW_S = 5.0
 """More patience for every game of a table before its first step, which makes and starts them."""
 SLOWER = 10

@@ -9,29 +9,29 @@ from ludus import algos, machine
 from ludus.config import Config
 from ludus.core.block import block_bytes
 from ludus.core.errors import Usage
-from ludus.core.spec import Spec
+from ludus.core.game import Game
 
 WORKER_BYTES, TORCH_BYTES = 250 * 2**20, 450 * 2**20
 """What a worker takes beside its blocks, and what torch adds where it needs that."""
-ROWS, ENV_ROWS, STEPS = 128, 8, 64
-"""Blocks of games that are fast. Small batches learn more from environments in Python, which make fewer
-decisions."""
+ROWS, SLOW_ROWS, STEPS = 128, 8, 64
+"""Sizes of blocks. Small batches learn more from games that are slow, which make fewer decisions."""
 
 
-def filled(config: Config) -> Config:
+def filled(config: Config, game: Game) -> Config:
     """With `rows` and `steps` as large as they get, where they are 0."""
-    rows = ENV_ROWS if ":" in config.game else ROWS
+    rows = ROWS if game.fast else SLOW_ROWS
     return dataclasses.replace(config, rows=config.rows or rows, steps=config.steps or STEPS)
 
 
 @dataclass(frozen=True)
 class Layout:
+    pool: str
+    """Name of the pool: local, process or central."""
     workers: int
     overlap: bool
     threads: int
     """Of torch, in the learner."""
     device: str
-    central: bool
     why: str
 
 
@@ -39,30 +39,31 @@ def check(config: Config) -> None:
     """Refuse what can't be laid out on this machine; before anything compiles."""
     if config.device == "cuda" and not torch.cuda.is_available():
         raise Usage("--device cuda: torch finds no GPU here; take --device cpu")
-    if config.inference == "central" and config.net.memory:
-        raise Usage("a network with memory plays in the workers: take --inference local")
+    if config.inference == "central" and not algos.find(config.algo).can_be_central(config):
+        raise Usage(f"{config.algo} with this network plays in the workers: take --inference local")
 
 
-def lay_out(config: Config, spec: Spec) -> Layout:
+def lay_out(config: Config, game: Game) -> Layout:
     """Workers, torch threads, device and where inference runs, from the cores and memory there are."""
     check(config)
     device = config.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    possible = device == "cuda" and not config.net.memory and config.workers != "0"
+    able = algos.find(config.algo).can_be_central(config)
+    possible = device == "cuda" and able and config.workers != "0"
     central = config.inference == "central" or (config.inference == "auto" and possible)
-    layout = _central(config, device) if central else local(config, spec, device)
-    _refuse_too_large(config, spec, layout)
+    layout = _central(config, game, device) if central else local(config, game, device)
+    _refuse_too_large(config, game, layout)
     return layout
 
 
-def _refuse_too_large(config: Config, spec: Spec, layout: Layout) -> None:
+def _refuse_too_large(config: Config, game: Game, layout: Layout) -> None:
     """Before anything starts: a block that doesn't fit kills whoever writes to it."""
     workers, free = max(layout.workers, 1), machine.memory_bytes()[1]
-    if layout.central and layout.device == "cuda":
+    if layout.pool == "central" and layout.device == "cuda":
         free = min(free, torch.cuda.mem_get_info()[0])
     # The learner joins the blocks of all workers to one batch.
-    needed = workers * (_blocks_bytes(config, spec, layout.overlap) + _block_bytes(config, spec))
+    needed = workers * (_blocks_bytes(config, game, layout.overlap) + _block_bytes(config, game))
     if needed > free:
         raise Usage(
             f"blocks of {config.rows:,} rows x {config.steps:,} steps for {workers} workers need "
@@ -71,46 +72,46 @@ def _refuse_too_large(config: Config, spec: Spec, layout: Layout) -> None:
         )
 
 
-def _block_bytes(config: Config, spec: Spec) -> int:
-    return block_bytes(algos.find(config.algo).columns(config, spec), config.steps, config.rows)
+def _block_bytes(config: Config, game: Game) -> int:
+    return block_bytes(algos.find(config.algo).columns(config, game.spec), config.steps, config.rows)
 
 
-def _blocks_bytes(config: Config, spec: Spec, overlap: bool) -> int:
+def _blocks_bytes(config: Config, game: Game, overlap: bool) -> int:
     """Of one worker."""
-    return (2 if overlap else 1) * _block_bytes(config, spec)
+    return (2 if overlap else 1) * _block_bytes(config, game)
 
 
-def _central(config: Config, device: str) -> Layout:
+def _central(config: Config, game: Game, device: str) -> Layout:
     cores = machine.usable_cores()
     groups = max(2, cores - 2) if config.workers == "auto" else max(1, int(config.workers))
-    where = "processes" if ":" in config.game else "threads"
+    where = "threads" if game.in_threads else "processes"
     why = f"{groups} groups of games in {where}, inference on {device} beside the learner"
-    overlap = config.algo == "alphazero" and not config.sync
-    return Layout(groups, overlap, max(1, cores // 2), device, True, why)
+    overlap = algos.find(config.algo).searches and not config.sync
+    return Layout("central", groups, overlap, max(1, cores // 2), device, why)
 
 
-def local(config: Config, spec: Spec, device: str) -> Layout:
+def local(config: Config, game: Game, device: str) -> Layout:
     """Each worker computes its own choices."""
     cores = machine.usable_cores()
     # Below four cores workers and learner both want all of them, so they take turns.
     overlap = not config.sync and (device == "cuda" or cores >= 4) and config.workers != "0"
     learner = 1 if device == "cuda" else max(1, cores // 3) if overlap else cores
     free = max(1, cores - learner) if overlap else cores
-    bearable = _bearable(config, spec, overlap)
+    bearable = _bearable(config, game, overlap)
     workers = min(free, bearable) if config.workers == "auto" else int(config.workers)
     turns = "workers play while the learner learns" if overlap else "workers and learner take turns"
     why = f"{turns} on {cores} cores"
     if workers > free:
         why += f"; {workers} workers are more than the {free} cores left for them"
-    return Layout(workers, overlap, learner, device, False, why)
+    return Layout("process" if workers else "local", workers, overlap, learner, device, why)
 
 
-def _bearable(config: Config, spec: Spec, overlap: bool) -> int:
+def _bearable(config: Config, game: Game, overlap: bool) -> int:
     """Workers for which there is memory; at least one."""
     _, free = machine.memory_bytes()
-    plain = config.algo == "ppo" and config.net.is_plain(spec)
-    each = WORKER_BYTES + (0 if plain else TORCH_BYTES)
-    each += _blocks_bytes(config, spec, overlap) + _block_bytes(config, spec)
+    each = WORKER_BYTES
+    each += TORCH_BYTES if algos.find(config.algo).needs_torch(config, game.spec) else 0
+    each += _blocks_bytes(config, game, overlap) + _block_bytes(config, game)
     return max(1, int(0.8 * free // each))
 
 

@@ -4,10 +4,14 @@ import copy
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Any
 
+from ludus import algos
+from ludus.algos import Learner
 from ludus.config import Config
+from ludus.core.block import Block
+from ludus.core.game import Game
 from ludus.train.layout import Layout, filled, local
+from ludus.train.pools import Pool
 
 SECONDS = 1.0
 """For each of the two."""
@@ -21,30 +25,29 @@ FEWEST_ROWS, SEARCH_ROWS = 4, 16
 """One batch of the network for fewer games costs as much; in a search it is larger."""
 
 
-def sized(config: Config, make_pool: Callable[[Config], Any]) -> Config:
+def sized(config: Config, game: Game, make_pool: Callable[[Config], Pool]) -> Config:
     """The configuration with `rows` and `steps`, where they are 0, by the measured speed of the game.
 
     A search's blocks hold finished games, so they may have few steps; others need them to learn from what
     follows a decision, so they have few rows.
     """
-    full = filled(config)
-    searching = config.algo == "alphazero"
-    if full == config or config.sync or (config.steps if searching else config.rows):
+    full, searches = filled(config, game), algos.find(config.algo).searches
+    if full == config or config.sync or (config.steps if searches else config.rows):
         return full  # a run that is to be reproduced must not depend on the clock
-    tried = full if ":" not in config.game else dataclasses.replace(full, rows=TRIED_ROWS)
+    tried = full if game.fast else dataclasses.replace(full, rows=TRIED_ROWS)
     pool = make_pool(tried)
     try:
         speed = _decisions_per_s(pool, tried)
     finally:
         pool.close()
     most = max(1, int(BLOCK_S * speed))
-    if searching:
+    if searches:
         rows = config.rows or min(full.rows, max(SEARCH_ROWS, most))
         return dataclasses.replace(full, rows=rows, steps=min(full.steps, max(1, most // rows)))
     return dataclasses.replace(full, rows=min(full.rows, max(FEWEST_ROWS, most // full.steps)))
 
 
-def _decisions_per_s(pool: Any, config: Config) -> float:
+def _decisions_per_s(pool: Pool, config: Config) -> float:
     """Of one worker; 0 if it makes none in time."""
     _play(pool, min(PATIENCE_S, config.seconds or PATIENCE_S), until=1)
     before, start = pool.beats(), time.perf_counter()
@@ -52,42 +55,40 @@ def _decisions_per_s(pool: Any, config: Config) -> float:
         return 0.0
     _play(pool, TRIED_S)
     beats = (pool.beats() - before) / (time.perf_counter() - start)
-    if config.algo != "alphazero":
-        return beats * config.rows
-    search = config.alphazero
-    full = search.full_share
-    return beats / (full * search.search.simulations + (1 - full) * search.fast_simulations + 1)
+    return beats / algos.find(config.algo).beats_per_decision(config)
 
 
 def measured_layout(
-    config: Config, central: Layout, learner: Any, make_pool: Callable[[Layout], Any]
+    config: Config, game: Game, central: Layout, learner: Learner, make_pool: Callable[[Layout], Pool]
 ) -> Layout:
     """The faster of central and local inference, and by how much."""
-    other = local(config, learner.spec, central.device)
-    searching = config.algo == "alphazero"
+    other = local(config, game, central.device)
+    algorithm = algos.find(config.algo)
     speed = {}
     for layout in (central, other):
         pool = make_pool(layout)
         try:
-            speed[layout] = _search_speed(pool, config.rows) if searching else _speed(layout, learner, pool)
+            if algorithm.searches:
+                speed[layout] = _beats_per_s(pool, config.rows) / algorithm.beats_per_decision(config)
+            else:
+                speed[layout] = _speed(layout, learner, pool)
         finally:
             pool.close()
     best = max(speed, key=lambda layout: speed[layout])
     names = {central: "central", other: "local"}
     told = ", ".join(f"{names[layout]} {speed[layout]:,.0f}" for layout in speed)
-    unit = "evaluations" if searching else "decisions"
-    return dataclasses.replace(best, why=f"{best.why} (measured {unit}/s: {told})")
+    return dataclasses.replace(best, why=f"{best.why} (measured decisions/s: {told})")
 
 
-def _search_speed(pool: Any, rows: int) -> float:
-    """Leaves valued in a second. Blocks of whole games would take too long to wait for."""
+def _beats_per_s(pool: Pool, rows: int) -> float:
+    """Of all workers. Blocks of whole games would take too long to wait for."""
     _play(pool, PATIENCE_S, until=rows * pool.workers)
     before, start = pool.beats(), time.perf_counter()
     _play(pool, 2 * SECONDS)
     return (pool.beats() - before) / (time.perf_counter() - start)
 
 
-def _play(pool: Any, seconds: float, until: float = float("inf")) -> None:
+def _play(pool: Pool, seconds: float, until: float = float("inf")) -> None:
     """Have workers play for a time, or until they valued so many leaves."""
     start = time.perf_counter()
 
@@ -98,7 +99,7 @@ def _play(pool: Any, seconds: float, until: float = float("inf")) -> None:
         pool.release(pool.receive(enough))
 
 
-def _speed(layout: Layout, learner: Any, pool: Any) -> float:
+def _speed(layout: Layout, learner: Learner, pool: Pool) -> float:
     """Decisions/s that playing and learning would reach together."""
     kept = copy.deepcopy(learner.state_dict())
     try:
@@ -117,7 +118,7 @@ def _speed(layout: Layout, learner: Any, pool: Any) -> float:
     return 1 / (max(playing, learning) if layout.overlap else playing + learning)
 
 
-def _learning(learner: Any, blocks: list) -> float:
+def _learning(learner: Learner, blocks: list[Block]) -> float:
     """Seconds for a decision, once the update is recorded."""
     learner.learn(blocks, off_policy=False)
     start = time.perf_counter()

@@ -2,23 +2,25 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import psutil
 
-from ludus import games, machine
+from ludus import machine
+from ludus.core.game import Game
 from ludus.core.spec import Spec
+from ludus.train.pools import Delivery, Health
 from ludus.train.profile import Profile
 
 
 class Meter:
-    def __init__(self, spec: Spec, start: int, profile: Profile | None = None) -> None:
+    def __init__(self, game: Game, start: int, profile: Profile | None = None) -> None:
         """start: decisions that were made before this process began. profile: is told of every phase"""
         self.profile = profile
-        self.spec, self.start = spec, start
+        self.game, self.spec, self.start = game, game.spec, start
         self.decisions, self.games, self._seconds_before = start, 0, 0.0
         self._begun = self._read_at = time.monotonic()
         self._clock_runs = False
@@ -27,7 +29,7 @@ class Meter:
         self._waited, self._waited_at = 0.0, self._begun
         psutil.cpu_percent()  # the next reading counts from here
         self._phases: dict[str, float] = defaultdict(float)
-        self._since = _Sums(spec)
+        self._since = _Sums(game.spec)
         self._processes: dict[int, psutil.Process] = {}
 
     @contextmanager
@@ -56,7 +58,7 @@ class Meter:
     def spent(self, decisions: int, seconds: float) -> bool:
         return self.progress(decisions, seconds) >= 1
 
-    def add(self, deliveries: list, version: int) -> None:
+    def add(self, deliveries: list[Delivery], version: int) -> None:
         self.decisions += sum(delivery.block.decisions for delivery in deliveries)
         for delivery in deliveries:
             self.games += delivery.report.games
@@ -67,7 +69,7 @@ class Meter:
     def due(self, every_s: float) -> bool:
         return time.monotonic() - self._read_at >= every_s
 
-    def read(self, losses: dict[str, float], health: dict[str, Any]) -> dict[str, Any]:
+    def read(self, losses: dict[str, float], health: Health) -> dict[str, Any]:
         """Everything since the last reading, as one flat dictionary."""
         now = time.monotonic()
         elapsed, since = now - self._begun, max(now - self._read_at, 1e-9)
@@ -79,11 +81,11 @@ class Meter:
             "speed/overall": (self.decisions - self.start) / max(elapsed, 1e-9),
             "speed/games_min": 60 * self._since.games / since,
             **{f"speed/{name}": count / since for name, count in self._since.counts.items()},
-            "workers/count": health["workers"],
-            "workers/replaced": health["replaced"],
+            "workers/count": health.workers,
+            "workers/replaced": health.replaced,
             **{f"time/{name}": spent for name, spent in self._phases.items()},
             **self._since.means(),
-            **self._usage(health["pids"]),
+            **self._usage(health.pids),
             **losses,
         }
         self._read_at, self._read_decisions, self._since = now, self.decisions, _Sums(self.spec)
@@ -103,21 +105,14 @@ class Meter:
     def measure(self, rated: dict[str, float]) -> float | None:
         """How good the policy is, as far as its own games tell; None if they don't."""
         stats = {name[5:]: value for name, value in self._last.items()}
-        own = self._of_game("measure")
-        if own is not None:
-            return own(stats | {"opponents": self.spec.seats - 1}) if stats else None
+        if self.game.measure_name:
+            return self.game.measure(stats | {"opponents": self.spec.seats - 1}) if stats else None
         return stats.get("score") if self.spec.seats == 1 else rated.get("rating/self")
 
     @property
     def measured(self) -> str:
         """What `measure` is, in a word."""
-        if self._of_game("measure") is not None:
-            return self._of_game("MEASURE") or "points"
-        return "score" if self.spec.seats == 1 else "rating"
-
-    def _of_game(self, name: str) -> Any:
-        """What a native game says of itself, or None."""
-        return None if ":" in self.spec.game else getattr(games.find(self.spec.game), name, None)
+        return self.game.measure_name or ("score" if self.spec.seats == 1 else "rating")
 
     def room(self, ours: float) -> dict[str, float]:
         """What the machine has left. ours: cores that this training uses"""
@@ -143,7 +138,7 @@ class Meter:
             self.start, self._seconds_before = self.decisions, state["seconds"]
         self._since = _Sums(self.spec)
 
-    def _usage(self, pids: list[int]) -> dict[str, float]:
+    def _usage(self, pids: Sequence[int]) -> dict[str, float]:
         """CPU of each process since the last reading, in cores, and memory of all."""
         pids = [psutil.Process().pid, *pids]
         cpu, memory = [], 0
@@ -172,7 +167,7 @@ class _Sums:
         self.counts: dict[str, float] = defaultdict(float)
         self.shares: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(2))
 
-    def add(self, delivery: Any, version: int) -> None:
+    def add(self, delivery: Delivery, version: int) -> None:
         report = delivery.report
         self.games += report.games
         self.seats += report.seats
@@ -184,8 +179,8 @@ class _Sums:
             self.seconds[name] += spent
         for name, count in report.seated.items():
             self.seated[name] += count
-        for name, count in report.counts.items():
-            self.counts[name] += count
+        for name, more in report.counts.items():
+            self.counts[name] += more
         for name, share in report.shares.items():
             self.shares[name] += share
 

@@ -17,14 +17,14 @@ def announce(game: str, switches: dict, bots: list[str]) -> None:
     os.environ[GAME] = json.dumps([game, switches, bots])
 
 
-def warm_up() -> None:
+def load() -> None:
     from ludus import games
+    from ludus.search.bot import warm_up
 
     game, switches, bots = json.loads(os.environ[GAME])
-    if ":" not in game:
-        games.warm_up(game, games.rules(game, **switches), bots)
+    warm_up(games.open(game, **switches), bots)
 
 
 if GAME in os.environ:
     with suppress(Exception):
-        warm_up()
+        load()

@@ -18,12 +18,14 @@ from ludus import games, processes
 from ludus.core import seeds
 from ludus.core.block import Block, Column, block_bytes
 from ludus.core.errors import Failure, Usage
+from ludus.core.game import Game
+from ludus.core.report import Cancelled
 from ludus.core.spec import Spec
-from ludus.core.table import Finished, LastSeen, Turn
+from ludus.core.table import Finished, LastSeen, Table, Turn
 from ludus.store.log import take_output
 from ludus.train.faults import TRIES, Fault, patience_s
+from ludus.train.pools import LEAVE_S
 from ludus.train.weights import Shared
-from ludus.train.worker import Cancelled
 
 SPINS = 100
 """How often a side looks for the other's sign before it sleeps: waking it costs more than a short step."""
@@ -31,8 +33,6 @@ NAP_S = 0.05
 """Longest sleep without a look: a sign given at the moment of falling asleep is not lost."""
 PATIENCE_S = 60.0
 """A process that answers nothing for so long counts as hung, unless its games are known to be as slow."""
-LEAVE_S = 0.5
-"""How long a process may take to leave."""
 CALLER, SERVER = 0, 1
 ALL, RESET, STOP = -1, -2, -3
 TURN = ("obs", "legal", "seat", "reward", "ended", "truncated")
@@ -142,17 +142,16 @@ def columns(spec: Spec) -> list[Column]:
     ]
 
 
-class RemoteTable:
-    def __init__(
-        self, context: Any, game: str, rows: int, spec: Spec, switches: dict[str, Any], log: str = ""
-    ) -> None:
+class RemoteTable(Table):
+    def __init__(self, context: Any, game: Game, rows: int, log: str = "") -> None:
         """log: file for whatever the games print"""
+        spec = game.spec
         self.spec, self.rows, self.replaced, self.reason = spec, rows, 0, ""
         self.replaced_at = 0.0
         self.cancelled: Callable[[], bool] = lambda: False
         self._unheard = False  # an answer that nobody waited for may still come
         self._slowest_s: float | None = None  # of the process's steps
-        self._context, self._made_of = context, (game, rows, spec, switches, log)
+        self._context, self._made_of = context, (game.name, rows, spec, game.switches, log)
         self._shared = Shared(context, 64 + block_bytes(columns(spec), 1, rows))
         self._shared_turn = SharedTurn(self._shared, spec, rows)
         self._failures, self._seed = 0, 0
@@ -254,7 +253,7 @@ def serve(
     shared_turn = SharedTurn(shared, spec, rows)
     signal = Signal(shared_turn.signs, SERVER, pipe, parent.sentinel)
     try:
-        table = games.table(game, rows, **switches)
+        table = games.open(game, **switches).table(rows)
         while signal.listen(float("inf")) and shared_turn.asked[0] != STOP:
             shared_turn.write(_answer(table, shared_turn))
             signal.tell()
@@ -264,7 +263,7 @@ def serve(
         raise
 
 
-def _answer(table: Any, shared_turn: SharedTurn) -> Turn:
+def _answer(table: Table, shared_turn: SharedTurn) -> Turn:
     count = int(shared_turn.asked[0])
     if count == RESET:
         return table.reset(int(shared_turn.asked[1:2].view(np.uint64)[0]))

@@ -35,39 +35,57 @@ class Weights:
         self.shared = Shared(context, 8 * 6 + 2 * 4 * size)
 
     def _views(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Writes begun and ended; [version, whether the teacher is still asked] by place; the two places."""
-        counts, told = self.shared.array(np.int64, (2,)), self.shared.array(np.int64, (2, 2), 16)
+        """Writes begun and ended; [version, progress of the training] by place; the two places."""
+        counts, told = self.shared.array(np.int64, (2,)), self.shared.array(np.float64, (2, 2), 16)
         return counts, told, self.shared.array(np.float32, (2, self.size), 48)
 
-    def write(self, vector: np.ndarray, version: int, use_teacher: bool) -> None:
+    def write(self, vector: np.ndarray, version: int, progress: float) -> None:
         counts, told, places = self._views()
         number = int(counts[1]) + 1
         counts[0] = number
         places[number % 2] = vector
-        told[number % 2] = version, use_teacher
+        told[number % 2] = version, progress
         counts[1] = number
 
-    def read(self) -> tuple[np.ndarray, int, bool]:
+    def read(self) -> tuple[np.ndarray, int, float]:
         counts, told, places = self._views()
         while True:
             number = int(counts[1])
             vector = places[number % 2].copy()
-            version, use_teacher = told[number % 2].tolist()
+            version, progress = told[number % 2].tolist()
             if counts[0] - number < 2:  # else another one began to be written here while we read
-                return vector, version, bool(use_teacher)
+                return vector, int(version), progress
+
+
+class PastSelves:
+    """Weights of past selves and how likely each is drawn, as the learner keeps them."""
+
+    def __init__(self, first: np.ndarray) -> None:
+        self.versions = np.zeros(PAST_SLOTS, np.int64)
+        self.odds = np.zeros(PAST_SLOTS)
+        self.weights = np.zeros((PAST_SLOTS, len(first)), np.float32)
+        self.weights[0] = first
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        return {"versions": self.versions.copy(), "odds": self.odds.copy(), "weights": self.weights.copy()}
+
+    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
+        self.versions[:], self.odds[:], self.weights[:] = state["versions"], state["odds"], state["weights"]
 
 
 class Past:
-    """Weights of past selves and how likely each is drawn; the learner writes, workers read.
+    """Past selves where workers can read them; a pool writes what the learner publishes.
 
     Each slot is a seqlock. It has one place only, so a reader that meets a write waits until it is over.
     """
 
     slots = PAST_SLOTS
 
-    def __init__(self, context: BaseContext, size: int) -> None:
-        self.size = size
-        self.shared = Shared(context, self.slots * (4 * 8 + 4 * size))
+    def __init__(self, context: BaseContext, first: np.ndarray) -> None:
+        """first: the past self until there is another"""
+        self.size = len(first)
+        self.shared = Shared(context, self.slots * (4 * 8 + 4 * self.size))
+        self.write(0, first, 0)
 
     def _views(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Writes begun and ended by slot; versions; odds; weights."""
@@ -93,20 +111,15 @@ class Past:
                 return vector, version
             time.sleep(WRITING_S)
 
-    def set_odds(self, odds: np.ndarray) -> None:
-        self._views()[2][:] = odds
+    def publish(self, past: PastSelves) -> None:
+        _, versions, odds, places = self._views()
+        for slot in range(self.slots):
+            if past.versions[slot] != versions[slot] or (past.weights[slot] != places[slot]).any():
+                self.write(slot, past.weights[slot], int(past.versions[slot]))
+        odds[:] = past.odds
 
     def version(self, slot: int) -> int:
         return int(self._views()[1][slot])
-
-    def snapshot(self) -> dict[str, np.ndarray]:
-        _, versions, odds, places = self._views()
-        return {"versions": versions.copy(), "odds": odds.copy(), "weights": places.copy()}
-
-    def restore(self, snapshot: dict[str, np.ndarray]) -> None:
-        for slot in range(self.slots):
-            self.write(slot, snapshot["weights"][slot], int(snapshot["versions"][slot]))
-        self.set_odds(snapshot["odds"])
 
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Slots of past selves for n games, int64 [n]."""

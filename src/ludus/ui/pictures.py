@@ -7,7 +7,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ludus.analysis import Step
 from ludus.core.rules import Rules
-from ludus.ui.screen import BoardScreen, Screen
+from ludus.core.screen import BoardScreen, Screen
 from ludus.ui.thoughts import SEEN, headline, heat_of, seat_name, shade, values_text
 
 BOARD, MARGIN, TITLE = 560, 32, 56

@@ -1,12 +1,12 @@
 """Playing in the terminal: the loop that shows, asks and explains. How a game looks is the game's own affair:
-its folder may offer `make_screen(rules)`, and without one the text forms of the rules are shown.
+its `make_screen()` gives that, and without one the text forms of the rules are shown.
 """
 
+import dataclasses
 import secrets
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -17,9 +17,10 @@ from ludus.analysis import ideas_of
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Bot, Remembers, Rules, States, Streams, begin, legal_actions
+from ludus.core.screen import BoardScreen, Cell, Screen
 from ludus.search import Thinker
+from ludus.search.bot import bot_names, make_bot, warm_up
 from ludus.store.player import parse_player
-from ludus.ui.screen import BoardScreen, Cell, Screen, screen_of
 from ludus.ui.thoughts import heat_map, heat_of, idea_table
 
 COMMANDS = "?  help    hint  what a strong player would do    undo  take back    q  quit"
@@ -40,40 +41,38 @@ def play_in_terminal(
     game: str, seat: int, against: str | None, run: str | None, think: str, seed: int | None,
     record: str | None, words: list[str],
 ) -> None:  # fmt: skip
-    if ":" in game:
-        raise Usage(f"{game} can't be played here: play is for native games ({', '.join(games.names())})")
+    games.open(game).native("played here")
     if against is not None and run is not None:
         raise Usage("choose --against or --run, not both")
-    options = match.run_switches(Path(run), game, words) if run else switches.parsed(game, words)
-    rules, names = games.rules(game, **options), games.bot_names(game)
+    opened = (
+        match.run_game(Path(run), game, words) if run else games.open(game, **switches.parsed(game, words))
+    )
+    native, names = opened.native("played here"), bot_names(opened)
+    rules = native.rules
     if not 0 <= seat < rules.spec.seats:
         raise Usage(f"{game} has no seat {seat}: choose from 0 to {rules.spec.seats - 1}")
     name = run or against or names[-1]
     name = f"{name}+{think}" if think else name
-    opponent = match.player(name, game, rules)
-    adviser = opponent if isinstance(opponent, Thinker) else games.bot(names[-1], game, rules)
+    opponent = match.player(name, native)
+    adviser = opponent if isinstance(opponent, Thinker) else make_bot(native, names[-1])
     if record is not None:
         _refuse_unwritable(Path(record))
-    games.warm_up(game, rules, {parse_player(name).name, names[-1]} & set(names))
+    warm_up(native, {parse_player(name).name, names[-1]} & set(names))
     seed = secrets.randbelow(2**31) if seed is None else seed
     heading = f"{game}: you have seat {seat}, {name} the others; seed {seed}"
-    session = Session(rules, screen_of(game, rules), seat, opponent, adviser, seed, heading)
+    session = Session(rules, native.make_screen(), seat, opponent, adviser, seed, heading)
     try:
         session.run()
     except Quit:
         session.console.print("You left the game.")
     finally:
         if record is not None and session.moves:
-            told = {**_defaults(game), **options}
+            told = dataclasses.asdict(native.options)
             records.append(
                 Path(record),
                 records.Record(game, seed, seat, name, told, session.moves, session.result or "unfinished"),
             )
             session.console.print(f"recorded in {record}", style="dim", soft_wrap=True)
-
-
-def _defaults(game: str) -> dict[str, Any]:
-    return {switch.name: switch.default for switch in switches.listed(games.find(game).Options)}
 
 
 def _refuse_unwritable(file: Path) -> None:

@@ -1,11 +1,11 @@
 """What a training's metrics are called on the screen, in which groups and in which order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ludus.ui.trend import Metrics, plays_others
 
-Columns = Callable[[dict[str, float]], dict[str, str]] | None
+Columns = Callable[[Mapping[str, float]], Mapping[str, str | float]] | None
 """A game's own way to show its statistics."""
 
 LABELS = {
@@ -71,7 +71,7 @@ def game_rows(metrics: Metrics, columns: Columns) -> Rows:
         return []
     shown: dict[str, str | float] = {"score": f"{stats.pop('score'):+.2f}"}
     own = columns(stats) if columns else stats
-    return list((shown | own).items())
+    return list({**shown, **own}.items())
 
 
 def number(value: float, room: int = 10) -> str:

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from ludus.analysis import Idea, Step
 from ludus.core.rules import Rules
-from ludus.ui.screen import BoardScreen, Screen
+from ludus.core.screen import BoardScreen, Screen
 
 COLD, HOT = np.array([253, 224, 239]), np.array([142, 1, 82])
 """Pink to purple, because no game's pieces have these colours."""

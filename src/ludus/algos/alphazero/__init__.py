@@ -1,20 +1,34 @@
 """AlphaZero (Silver et al. 2018; Danihelka et al. 2022 for few simulations; Wu 2020 for what is learned):
-what it can be told, and what a block holds. Needs no torch.
+its settings, and what a block holds. Needs no torch.
 
-A block holds decisions of finished games: each knows what its search found and how its game ended.
+A block holds decisions of finished games: each knows what its search found and how its game ended. `actor.py`
+plays, `central.py` plays beside a GPU, `learner.py` learns from a replay buffer.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 
+from ludus import algos
+from ludus.algos import Actor, Central, Learner, Opponent, Plan, Policy, Seating
 from ludus.core.block import Column
 from ludus.core.errors import Usage
+from ludus.core.game import Game
 from ludus.core.ranges import Count, NotNegative, Positive, Range, Share, Whole
+from ludus.core.rules import Bot, Rules
 from ludus.core.spec import Spec
+from ludus.core.table import Table
+from ludus.nets import NetConfig
 from ludus.search import SearchConfig
+from ludus.search.bot import SearchBot
+from ludus.search.evaluators import win_share
+
+if TYPE_CHECKING:
+    import torch
+
+    from ludus.config import Config as TrainConfig
 
 LISTED = 32
 """Actions of a search's policy that are remembered: the likeliest."""
@@ -26,6 +40,8 @@ def _self_play() -> SearchConfig:
 
 @dataclass(frozen=True)
 class Config:
+    """AlphaZero settings; for native games on boards."""
+
     search: SearchConfig = field(default_factory=_self_play)
     """Tree search in self-play."""
     full_share: Annotated[float, Range(0, 1, open_low=True)] = 0.5
@@ -66,36 +82,110 @@ class Config:
     """Simulations of past selves, if `opponents` has them: few, because each has its own network."""
 
 
-def bots(config: Any) -> set[str]:
-    """Bots whose code must be there: `search` stands for our own."""
-    return {"search"}
+SIMULATIONS = 256
+"""Positions that an agent looks at. Default."""
 
 
-def refuse(config: Any, spec: Spec) -> None:
-    if spec.state is None or spec.hidden or len(spec.obs_shape) != 3:
-        raise Usage(
-            f"alphazero plays native games on boards that hide nothing, and {config.game} is none: "
-            "take --algo ppo"
-        )
-    told = config.alphazero
-    if told.learning_starts > told.replay_buffer:
-        raise Usage(
-            f"--alphazero.learning-starts is {told.learning_starts}, more than the {told.replay_buffer} "
-            "decisions of --alphazero.replay-buffer"
-        )
+class AlphaZero(algos.Algorithm):
+    settings_type = Config
+    searches = True
+    preload = ("ludus.algos.alphazero.evaluators",)
+    renamed: ClassVar = {
+        "quick": "fast_simulations",
+        "drawn_moves": "sampling_moves",
+        "reuse": "replay_ratio",
+        "replay": "replay_buffer",
+        "replay_least": "learning_starts",
+        "newer": "recency",
+        "found": "root_value_weight",
+        "score_loss": "score_coef",
+        "owner_loss": "ownership_coef",
+        "arena": "past_simulations",
+        "search.value_scale": "search.c_scale",
+        "search.exploration": "search.c_puct",
+        "search.first_play": "search.first_play_reduction",
+    }
+
+    def refuse(self, config: "TrainConfig", game: Game) -> None:
+        spec, settings = game.spec, config.settings
+        if game.rules is None or spec.hidden or spec.board is None:
+            raise Usage(
+                f"alphazero plays native games on boards that hide nothing, and {config.game} is none: "
+                "take --algo ppo"
+            )
+        if settings.learning_starts > settings.replay_buffer:
+            raise Usage(
+                f"--alphazero.learning-starts is {settings.learning_starts}, more than the "
+                f"{settings.replay_buffer} decisions of --alphazero.replay-buffer"
+            )
+
+    def bots(self, settings: Config) -> set[str]:
+        return {"search"}  # it stands for our own
+
+    def columns(self, config: "TrainConfig", spec: Spec) -> list[Column]:
+        return record(config.settings, spec)
+
+    def make_learner(self, config: "TrainConfig", game: Game, device: str) -> Learner:
+        from ludus.algos.alphazero.learner import AlphaZeroLearner
+
+        assert game.rules is not None
+        return AlphaZeroLearner(game.rules, config.net, config.settings, device, config.seed)
+
+    def make_actor(
+        self, plan: Plan, index: int, game: Game, table: Table, seating: Seating, beat: np.ndarray
+    ) -> Actor:
+        from ludus.algos.alphazero.actor import SelfPlay
+        from ludus.algos.alphazero.evaluators import CpuNetwork
+
+        return SelfPlay(plan, index, table, seating, beat, CpuNetwork(_rules(game), plan.net))
+
+    def make_opponent(self, plan: Plan, table: Table) -> Opponent:
+        from ludus.algos.alphazero.actor import SearchOpponent
+        from ludus.algos.alphazero.evaluators import CpuNetwork
+
+        return SearchOpponent(plan, table, lambda rules: CpuNetwork(rules, plan.net))
+
+    def make_central(self, plan: Plan, game: Game, net: Any, columns: list[Column], overlap: bool) -> Central:
+        from ludus.algos.alphazero.central import SearchCentral
+
+        return SearchCentral(plan, _rules(game), net, columns, overlap)
+
+    def make_policy(self, spec: Spec, net: NetConfig, in_torch: bool = False) -> Policy:
+        from ludus.algos.alphazero.evaluators import BoardPolicy
+
+        return BoardPolicy(spec, net)
+
+    def make_bot(self, rules: Rules, config: "TrainConfig", policy: Policy, think: str, source: str) -> Bot:
+        from ludus.search.evaluators import Network
+
+        search, network = config.settings.search, Network(rules, cast(Any, policy).places_and_values)
+        worth = utility(config.settings, rules.spec)
+        agent = SearchBot(rules, SIMULATIONS, search.c_puct, search.first_play_reduction, network, worth)
+        if think:
+            agent.limit(think)
+        return agent
+
+    def make_module(self, spec: Spec, net: NetConfig) -> "torch.nn.Module":
+        from ludus.nets.board import ExportedBoardNet
+
+        return ExportedBoardNet(spec, net)
+
+    def can_be_central(self, config: "TrainConfig") -> bool:
+        return True
+
+    def needs_torch(self, config: "TrainConfig", spec: Spec) -> bool:
+        return True
+
+    def beats_per_decision(self, config: "TrainConfig") -> float:
+        """A beat is an evaluated position."""
+        settings = config.settings
+        full = settings.full_share
+        return full * settings.search.simulations + (1 - full) * settings.fast_simulations + 1
 
 
-def columns(config: Any, spec: Spec) -> list[Column]:
-    """What a block holds of each decision."""
-    return record(config.alphazero, spec)
-
-
-def make_learner(config: Any, spec: Spec, device: str) -> Any:
-    from ludus import games
-    from ludus.algos.alphazero.learner import Learner
-
-    rules = games.rules(config.game, **config.switches)
-    return Learner(rules, config.net, config.alphazero, device, config.seed)
+def _rules(game: Game) -> Rules:
+    assert game.rules is not None  # refused before
+    return game.rules
 
 
 def record(config: Config, spec: Spec) -> list[Column]:
@@ -122,8 +212,6 @@ def record(config: Config, spec: Spec) -> list[Column]:
 def utility(config: Config, spec: Spec) -> Callable[[np.ndarray], np.ndarray]:
     """What final scores are worth to each seat, in [-1, 1]: to win, and by how much. Where seats don't play
     against each other (not zero-sum), only the points count."""
-    from ludus.search.evaluators import win_share
-
     weight = np.float32(config.score_weight if spec.zero_sum else 1)
     scale = np.float32(config.score_scale)
 
@@ -131,3 +219,6 @@ def utility(config: Config, spec: Spec) -> Callable[[np.ndarray], np.ndarray]:
         return (1 - weight) * win_share(score) + weight * np.tanh(score / scale)
 
     return mixed
+
+
+algorithm = AlphaZero()

@@ -10,23 +10,28 @@ import numpy as np
 import torch
 
 from ludus.core.rules import Rules, States, Streams
+from ludus.core.spec import Spec
 from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
 from ludus.nets.net import unflatten
+from ludus.nets.plain import drawn
 from ludus.search.evaluators import Network, action_places, values_by_seat
 
 BUCKET = 64
 """Legal actions travel in multiples of so many, so that few sizes of memory are asked for."""
 
 
-class CpuNetwork:
-    """A network of our own."""
+class BoardPolicy:
+    """A network on a CPU, as a `Policy` and as what a search asks."""
 
-    def __init__(self, rules: Rules, config: NetConfig) -> None:
+    def __init__(self, spec: Spec, config: NetConfig) -> None:
         with torch.random.fork_rng(devices=[]):  # the learner draws from the global stream
-            self.net = BoardNet(rules.spec, config).eval()
+            self.net = BoardNet(spec, config).eval()
         self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a quarter faster
-        self.evaluate = Network(rules, self.look)
+        self.places = action_places(spec)
+
+    def blank(self) -> dict[str, torch.Tensor]:
+        return self.net.state_dict()
 
     def load(self, vector: np.ndarray) -> None:
         unflatten(self.net, vector)
@@ -34,14 +39,38 @@ class CpuNetwork:
     def load_named(self, named: dict[str, np.ndarray]) -> None:
         self.net.load_state_dict({name: torch.from_numpy(array) for name, array in named.items()})
 
-    def __call__(self, *args: Any) -> None:
-        self.evaluate(*args)
-
     @torch.inference_mode()
-    def look(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def places_and_values(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Logits [N, places] and values [N, seats], as the network's own `look`."""
         logits, value = self.net.look(torch.from_numpy(obs))
         return logits.numpy(), value.numpy()
+
+    def look(self, obs: np.ndarray, memory: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, None]:
+        logits, value = self.places_and_values(obs)
+        return logits[:, self.places], value[:, 0], None
+
+    def logits(self, obs: np.ndarray) -> np.ndarray:
+        return self.look(obs)[0]
+
+    def value(self, obs: np.ndarray, memory: np.ndarray | None = None) -> np.ndarray:
+        return self.look(obs)[1]
+
+    def act(
+        self, obs: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float = 1.0,
+        memory: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, None]:  # fmt: skip
+        return *drawn(self.logits(obs), legal, rng, temperature), None
+
+
+class CpuNetwork(BoardPolicy):
+    """The same as an `Evaluator` of a search over some rules."""
+
+    def __init__(self, rules: Rules, config: NetConfig) -> None:
+        super().__init__(rules.spec, config)
+        self.evaluate = Network(rules, self.places_and_values)
+
+    def __call__(self, *args: Any) -> None:
+        self.evaluate(*args)
 
 
 def playing_copy(net: BoardNet) -> BoardNet:

@@ -12,11 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ludus.algos import Phase
 from ludus.algos.alphazero import Config, record
 from ludus.algos.alphazero.replay import Minibatch, Replay
 from ludus.algos.cuda_graph import (
     CudaGraphStep,
-    Phase,
     copied,
     device_settings,
     load_optimiser,
@@ -79,10 +79,8 @@ def unlisted(
     return rest, others.logsumexp(1, keepdim=True)
 
 
-class Learner:
+class AlphaZeroLearner:
     """Owns the network, its optimiser and the replay; turns blocks into updates."""
-
-    use_teacher = False
 
     def __init__(
         self, rules: Rules, net: NetConfig, config: Config, device: str = "cpu", seed: int = 0

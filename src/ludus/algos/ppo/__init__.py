@@ -1,22 +1,31 @@
-"""PPO with action masks, over seats: what it can be told, and what a block holds. Needs no torch.
+"""PPO with action masks, over seats: its settings, and what a block holds. Needs no torch.
 
 A block is [T, N]: each of N games contributes T decisions of the learning policy, whoever's seat they
-were. `learner.py` learns from it.
+were. `actor.py` plays, `central.py` plays beside a GPU, `learner.py` learns.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ludus import algos
+from ludus.algos import Actor, Central, Learner, Plan, Seating
 from ludus.core.block import Column
 from ludus.core.errors import Usage
+from ludus.core.game import Game
 from ludus.core.ranges import Count, NotNegative, Positive, Share
 from ludus.core.spec import Spec
+from ludus.core.table import Table
+
+if TYPE_CHECKING:
+    from ludus.config import Config as TrainConfig
 
 
 @dataclass(frozen=True)
 class Config:
+    """PPO settings."""
+
     learning_rate: NotNegative = 5e-4
     """Learning rate of Adam at the start of the run; it decays linearly."""
     learning_rate_end: Share = 0.1
@@ -53,46 +62,74 @@ STRETCH = 16
 """Decisions of one seat in a row through which a network's memory is learned."""
 
 
-def bots(config: Any) -> set[str]:
-    """Bots whose code must be there."""
-    return {config.ppo.teacher} - {""}
+class Ppo(algos.Algorithm):
+    settings_type = Config
+    renamed: ClassVar = {
+        "gae": "gae_lambda",
+        "clip": "clip_range",
+        "entropy": "entropy_coef",
+        "entropy_end": "entropy_coef_end",
+        "value": "value_coef",
+        "teacher_weight": "teacher_coef",
+    }
+
+    def refuse(self, config: "TrainConfig", game: Game) -> None:
+        super().refuse(config, game)
+        if (teacher := config.settings.teacher) and teacher not in game.bots:
+            raise Usage(
+                f"{game.name} has no bot {teacher!r} to learn from: choose from {', '.join(game.bots)}"
+            )
+        # A seat's last decision in a block is not known yet.
+        if (config.steps - game.spec.seats) * config.rows < 2:
+            raise Usage(
+                f"steps is {config.steps}, too few to learn from: take at least {game.spec.seats + 2}"
+            )
+
+    def bots(self, settings: Config) -> set[str]:
+        return {settings.teacher} - {""}
+
+    def columns(self, config: "TrainConfig", spec: Spec) -> list[Column]:
+        action = Column(
+            "action", spec.box[0].shape if spec.box else (), np.dtype(np.float32 if spec.box else np.int32)
+        )
+        found = [
+            Column("obs", spec.obs_shape, spec.obs_dtype),
+            Column("legal", (spec.actions,), np.dtype(bool)),
+            action,
+            Column("logp", (), np.dtype(np.float32)),
+            Column("seat", (), np.dtype(np.int8)),
+            Column(
+                "reward", (spec.seats,), np.dtype(np.float32)
+            ),  # paid to all seats until the next decision
+            Column("ended", (), np.dtype(bool)),  # the game was over, or cut off, before the next decision
+            # What a game that was cut off was still worth to each seat; 0 if it was over, NaN if unknown.
+            Column("bootstrap", (spec.seats,), np.dtype(np.float32)),
+        ]
+        if memory := config.net.memory:
+            found.append(Column("memory", (2 * memory,), np.dtype(np.float32)))  # before this decision
+            found.append(Column("fresh", (), np.dtype(bool)))  # this seat's first decision in its game
+        return [*found, Column("teacher", (), np.dtype(np.int32))] if config.settings.teacher else found
+
+    def make_learner(self, config: "TrainConfig", game: Game, device: str) -> Learner:
+        from ludus.algos.ppo.learner import PpoLearner
+        from ludus.nets.net import Net
+
+        return PpoLearner(game.spec, Net(game.spec, config.net), config.settings, device)
+
+    def make_actor(
+        self, plan: Plan, index: int, game: Game, table: Table, seating: Seating, beat: np.ndarray
+    ) -> Actor:
+        from ludus.algos.ppo.actor import PpoActor
+
+        return PpoActor(plan, index, game, table, seating, beat, self.make_policy(table.spec, plan.net))
+
+    def make_central(self, plan: Plan, game: Game, net: Any, columns: list[Column], overlap: bool) -> Central:
+        from ludus.algos.ppo.central import PpoCentral
+
+        return PpoCentral(self, plan, game, net, columns)
+
+    def can_be_central(self, config: "TrainConfig") -> bool:
+        return not config.net.memory
 
 
-def refuse(config: Any, spec: Spec) -> None:
-    if spec.state is None and not bots(config) <= {"random"}:
-        raise Usage(f"{config.game} has no bot {config.ppo.teacher!r} to learn from: only native games have")
-    config.net.refuse(spec)
-    # A seat's last decision in a block is not known yet.
-    if (config.steps - spec.seats) * config.rows < 2:
-        raise Usage(f"steps is {config.steps}, too few to learn from: take at least {spec.seats + 2}")
-
-
-def columns(config: Any, spec: Spec) -> list[Column]:
-    """What a block holds of each decision."""
-    action = (
-        Column("action", spec.box[0].shape, np.dtype(np.float32))
-        if spec.box
-        else Column("action", (), np.dtype(np.int32))
-    )
-    found = [
-        Column("obs", spec.obs_shape, spec.obs_dtype),
-        Column("legal", (spec.actions,), np.dtype(bool)),
-        action,
-        Column("logp", (), np.dtype(np.float32)),
-        Column("seat", (), np.dtype(np.int8)),
-        Column("reward", (spec.seats,), np.dtype(np.float32)),  # paid to every seat until the next decision
-        Column("ended", (), np.dtype(bool)),  # the game was over, or cut off, before the next decision
-        # What a game that was cut off was still worth to each seat; 0 if it was over, NaN if nobody knows.
-        Column("bootstrap", (spec.seats,), np.dtype(np.float32)),
-    ]
-    if memory := config.net.memory:
-        found.append(Column("memory", (2 * memory,), np.dtype(np.float32)))  # before this decision
-        found.append(Column("fresh", (), np.dtype(bool)))  # this seat's first decision in its game
-    return [*found, Column("teacher", (), np.dtype(np.int32))] if config.ppo.teacher else found
-
-
-def make_learner(config: Any, spec: Spec, device: str) -> Any:
-    from ludus.algos.ppo.learner import Learner
-    from ludus.nets.net import Net
-
-    return Learner(spec, Net(spec, config.net), config.ppo, device)
+algorithm = Ppo()

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from ludus import machine
+from ludus.algos import Phase
 from ludus.algos.cuda_graph import (
     CudaGraphStep,
-    Phase,
     copied,
     device_settings,
     joined,
@@ -30,11 +30,12 @@ from ludus.algos.ppo.fused_loss import fused_loss
 from ludus.core.block import Block
 from ludus.core.spec import Spec
 from ludus.nets.net import Net
+from ludus.nets.parts import as_tensor
 
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-class Learner:
+class PpoLearner:
     """Owns the network and its optimiser; turns blocks into updates."""
 
     def __init__(self, spec: Spec, net: Net, config: Config, device: str = "cpu") -> None:
@@ -59,11 +60,6 @@ class Learner:
         self._data: dict[str, Tensor] = {}  # all columns of the blocks being learned from
         self._graph_step: CudaGraphStep | None = None
         self._threads = ThreadPoolExecutor(machine.usable_cores())
-
-    @property
-    def use_teacher(self) -> bool:
-        """Whether the teacher's choices still count."""
-        return bool(self.config.teacher) and self.progress < self.config.teacher_until
 
     def learn(self, blocks: list[Block], off_policy: bool) -> dict[str, float]:
         """One update from finished blocks. off_policy: an older policy than ours played them."""
@@ -262,7 +258,7 @@ class Learner:
 
     def _track_observations(self, obs: Tensor) -> None:
         """Running mean and spread of every number observed (Chan et al. 1979)."""
-        flat = obs.flatten(1).float()
+        flat = self.net.numbers(obs)
         count, mean, var = len(flat), flat.mean(0), flat.var(0, unbiased=False)
         total = self._obs_count + count
         delta = mean - self.net.obs_mean
@@ -296,7 +292,7 @@ class Learner:
 def column(block: Block, name: str) -> Tensor:
     """A column as a tensor: on the device already, or mapped from shared memory."""
     tensors = getattr(block, "tensors", {})
-    return tensors[name] if name in tensors else torch.from_numpy(block[name])
+    return tensors[name] if name in tensors else as_tensor(block[name])
 
 
 def normal_log_prob(noise: Tensor, log_std: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ import numpy as np
 
 from ludus.core.errors import Usage
 from ludus.core.jit import njit
-from ludus.core.spec import Spec
+from ludus.core.spec import Part, Spec
 from ludus.games.blokus import Options, text
 from ludus.games.blokus.board import LAYOUTS, make_board, places, symmetries
 from ludus.games.blokus.estimate import estimate_rows
@@ -90,15 +90,15 @@ class Blokus:
         self.options, self.layout = options, LAYOUTS[options.board]
         self.board, self.symmetries = make_board(options.board), symmetries(options.board)
         seats, side = self.layout.seats, self.layout.side
+        shape = (seats * (SQUARE_PLANES + PIECE_PLANES), side, side)
         self.spec = Spec(
             game="blokus",
             seats=seats,
             actions=self.board.placements + 1,  # the last one passes
-            obs_shape=(seats * (SQUARE_PLANES + PIECE_PLANES), side, side),
+            parts=(Part("board", shape, kind="board", planes=seats * SQUARE_PLANES),),
             state=STATES[options.board],
             stats=STATS,
             chance=False,
-            obs_planes=seats * SQUARE_PLANES,
             places=places(self.board),
             owned=True,
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from ludus.core.errors import Usage
 from ludus.core.jit import njit
-from ludus.core.spec import Spec
+from ludus.core.spec import Part, Spec
 
 COLUMNS, ROWS = 7, 6
 CELLS = COLUMNS * ROWS
@@ -100,7 +100,7 @@ class Connect4:
         game="connect4",
         seats=2,
         actions=COLUMNS,
-        obs_shape=(2, ROWS, COLUMNS),  # my discs, their discs; the top row first
+        parts=(Part("board", (2, ROWS, COLUMNS), kind="board"),),  # my discs, their discs; the top row first
         state=STATE,
         stats=("win", "draw", "moves"),
         chance=False,

@@ -4,7 +4,7 @@ import numpy as np
 
 from ludus.core.errors import Usage
 from ludus.core.jit import njit
-from ludus.core.spec import Spec
+from ludus.core.spec import Part, Spec
 from ludus.games.ofc import Options, text
 from ludus.games.ofc.cards import CARDS, EMPTY, JOKER, STRAIGHT_TOP, best
 from ludus.games.ofc.hand import (
@@ -214,11 +214,12 @@ class Ofc:
         if not 1 <= options.hands <= 1_000_000:
             raise Usage(f"a session has 1 to 1,000,000 hands, not {options.hands}")
         self.options = options
+        size = -(-(options.seats * SEAT_FEATURES + COMMON_FEATURES) // 8) * 8  # whole words
         self.spec = Spec(
             game="ofc",
             seats=options.seats,
             actions=ACTIONS,
-            obs_shape=(-(-(options.seats * SEAT_FEATURES + COMMON_FEATURES) // 8) * 8,),  # whole words
+            parts=(Part("cards", (size,)),),
             state=STATE,
             stats=STATS,
             hidden=True,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ludus.core.game import NativeGame
 from ludus.core.rules import Bot, Rules
 
 if TYPE_CHECKING:
@@ -15,19 +16,22 @@ class Options:
     """Tic-tac-toe has no rule switches."""
 
 
-def make_rules(options: Options) -> Rules:
-    from ludus.games.tictactoe.rules import TicTacToe
+class Game(NativeGame):
+    """Tic-tac-toe: the smallest complete game, made to be copied."""
 
-    return TicTacToe()
+    options_type = Options
 
+    def make_rules(self, options: Options) -> Rules:
+        from ludus.games.tictactoe.rules import TicTacToe
 
-def make_bots(rules: Rules) -> dict[str, Callable[[], Bot]]:
-    from ludus.games.tictactoe.bots import Greedy
+        return TicTacToe()
 
-    return {"greedy": lambda: Greedy(rules)}
+    def make_bots(self) -> dict[str, Callable[[], Bot]]:
+        from ludus.games.tictactoe.bots import Greedy
 
+        return {"greedy": lambda: Greedy(self.rules)}
 
-def make_screen(rules: Rules) -> "TicTacToeScreen":
-    from ludus.games.tictactoe.screen import TicTacToeScreen
+    def make_screen(self) -> "TicTacToeScreen":
+        from ludus.games.tictactoe.screen import TicTacToeScreen
 
-    return TicTacToeScreen(rules)
+        return TicTacToeScreen(self.rules)

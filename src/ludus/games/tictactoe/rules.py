@@ -7,7 +7,7 @@ import numpy as np
 
 from ludus.core.errors import Usage
 from ludus.core.jit import njit
-from ludus.core.spec import Spec
+from ludus.core.spec import Part, Spec
 
 STATE = np.dtype(
     [
@@ -61,7 +61,7 @@ class TicTacToe:
         game="tictactoe",
         seats=2,
         actions=9,
-        obs_shape=(2, 3, 3),  # my marks, their marks
+        parts=(Part("board", (2, 3, 3), kind="board"),),  # my marks, their marks
         state=STATE,
         stats=("win", "draw", "moves"),
         chance=False,

@@ -1,80 +1,60 @@
-"""A worker that searches: it fills blocks with decisions of finished games. Knows nothing of processes."""
+"""AlphaZero's actor: searches, and fills blocks with decisions of finished games."""
 
 import time
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 
-from ludus import games
-from ludus.algos.alphazero import record, utility
+from ludus.algos import Plan, Seating
+from ludus.algos.alphazero import Config, record, utility
 from ludus.core import seeds
 from ludus.core.block import Block
+from ludus.core.report import Cancelled, Report
 from ludus.core.rules import RandomBot, Rules, States
 from ludus.core.table import Finished, RulesTable, Table, Turn
-from ludus.nets import NetConfig
 from ludus.search import Result, Search
-from ludus.train.league import PastPlayer, Seating
-from ludus.train.worker import Cancelled, Plan, Report
 
 LONGEST = 64
 """Decisions of one game there is room for at first."""
 
 
-def cpu_network(net: NetConfig, rules: Rules) -> Any:
-    from ludus.algos.alphazero.evaluators import CpuNetwork
+class SearchOpponent:
+    """A past self: a short search with its own network."""
 
-    return CpuNetwork(rules, net)
+    def __init__(self, plan: Plan, table: Table, make_network: Callable[[Rules], Any]) -> None:
+        self.table, self.config = cast(RulesTable, table), cast(Config, plan.settings)
+        self.network = make_network(self.table.rules)
 
+    def load(self, vector: np.ndarray) -> None:
+        self.network.load(vector)
 
-class SearchingPast(PastPlayer):
-    """Earlier selves, each with its own network in the search."""
-
-    def __init__(self, plan: Plan, table: Table, past, rng: np.random.Generator, make_policy: Any) -> None:
-        assert isinstance(table, RulesTable) and plan.alphazero is not None
-        self.table, self.config, self._make_policy = table, plan.alphazero, make_policy
-        super().__init__(plan, table, past, rng)
-        self.streams = seeds.rows(int(rng.integers(2**62)), table.rows, "past")
-
-    def make_policy(self, plan: Plan, table: Table) -> Any:
-        return self._make_policy(self.table.rules)
-
-    def act(self, slot: int, rows: np.ndarray, turn: Turn) -> np.ndarray:
-        config = self.config
-        rules = self.table.rules
-        worth = utility(config, rules.spec)
-        search = Search(rules, len(rows), config.search, self.policies[slot], worth)
+    def choose(self, rows: np.ndarray, turn: Turn, rng: np.random.Generator) -> np.ndarray:
+        config, rules = self.config, self.table.rules
+        search = Search(rules, len(rows), config.search, self.network, utility(config, rules.spec))
         search.start(self.table.states[rows])
-        streams = self.streams[rows]
-        found = search.run(streams, config.past_simulations)
-        self.streams[rows] = streams
-        return found.best
+        streams = seeds.rows(int(rng.integers(2**62)), len(rows), "past")
+        return search.run(streams, config.past_simulations).best
+
+    def forget(self, rows: np.ndarray) -> None:
+        """It remembers nothing."""
 
     def snapshot(self) -> dict[str, Any]:
-        return super().snapshot() | {"streams": self.streams.copy()}
+        return {}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        super().restore(snapshot)
-        self.streams[...] = snapshot["streams"]
+        """There is nothing to restore."""
 
 
 class SelfPlay:
-    """Same face as `Worker`."""
-
     def __init__(
-        self, plan: Plan, index: int, past, beat: np.ndarray | None = None, policy: Any = None,
-        make_past: Any = None,
-    ) -> None:  # fmt: skip
-        """policy: what values leaves, if not a network of our own; make_past: makes that of past selves"""
-        assert plan.alphazero is not None
-        self.plan, self.index, self.config = plan, index, plan.alphazero
-        self.beat = np.zeros(3, np.int64) if beat is None else beat
-        table = games.table(plan.game, plan.rows, **plan.switches)
-        assert isinstance(table, RulesTable)
-        self.table, self.rules, self.spec = table, table.rules, table.spec
-        self.policy = policy or cpu_network(plan.net, self.rules)
-        self.cancelled = lambda: False
-        self.use_teacher = False
+        self, plan: Plan, index: int, table: Table, seating: Seating, beat: np.ndarray, network: Any
+    ) -> None:
+        """network: what values leaves"""
+        self.plan, self.config, self.beat, self.seating = plan, cast(Config, plan.settings), beat, seating
+        self.table = cast(RulesTable, table)
+        self.rules, self.spec, self.network = self.table.rules, table.spec, network
+        self.cancelled: Callable[[], bool] = _never
         self.utility = utility(self.config, self.spec)
         self.search = Search(self.rules, plan.rows, self.config.search, self._evaluate, self.utility)
         self.rng = seeds.generator(plan.seed, "worker", index, "policy")
@@ -88,9 +68,10 @@ class SelfPlay:
         self.length = np.zeros(plan.rows, np.int64)
         self.done = np.zeros(0, self.record)  # those of finished games, which wait for a block
         self.idle_since = time.perf_counter()
-        make_past = make_past or partial(cpu_network, plan.net)
-        self.seating = Seating(plan, self.table, index, past, partial(SearchingPast, make_policy=make_past))
-        self.turn = self.seating.start(self._spread(seeds.derive(plan.seed, "worker", index, "table")))
+        self.turn = seating.start(self._spread(seeds.derive(plan.seed, "worker", index, "table")))
+
+    def load(self, vector: np.ndarray, progress: float) -> None:
+        self.network.load(vector)
 
     def _spread(self, seed: int) -> Turn:
         """Start games, and play each of them at random up to another point: those that begin together end
@@ -149,7 +130,7 @@ class SelfPlay:
         if self.cancelled():
             raise Cancelled
         start = time.perf_counter()
-        self.policy(states, *rest)
+        self.network(states, *rest)
         self._inference += time.perf_counter() - start
         self._evaluated += len(states)
         self.beat[0] += len(states)
@@ -210,7 +191,6 @@ class SelfPlay:
         self.done = self.done[count:].copy()
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that the next block depends on beside the weights."""
         return {
             "table": self.table.snapshot(),
             "seating": self.seating.snapshot(),
@@ -224,7 +204,6 @@ class SelfPlay:
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go on from a snapshot; from an empty one, with new games."""
         if not snapshot:
             return
         self.turn = self.table.restore(snapshot["table"])
@@ -235,3 +214,7 @@ class SelfPlay:
         self.open = snapshot["open"].view(self.record).copy()
         self.length[...], self.moves[...] = snapshot["length"], snapshot["moves"]
         self.done = snapshot["done"].view(self.record).copy()
+
+
+def _never() -> bool:
+    return False

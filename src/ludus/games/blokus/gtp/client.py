@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ludus.core.errors import Failure, Usage
-from ludus.gtp.pentobi import COLOURS, VARIANTS
+from ludus.games.blokus.gtp.pentobi import COLOURS, VARIANTS
 
 PATIENCE_S = 300.0
 """For one reply. Pentobi's level 7 takes 1.4 s a move, higher ones more; Ludus may have to compile first."""

@@ -14,16 +14,16 @@ from pettingzoo.utils.env import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper, TerminateIllegalWrapper
 
 from ludus.core import seeds
-from ludus.core.adapters.load import Factory, close_all, make_all, name_of, zoo_factory
-from ludus.core.adapters.spaces import action_form, fitted, obs_form
 from ludus.core.errors import Failure, Usage
 from ludus.core.spec import Spec
-from ludus.core.table import Finished, LastSeen, Turn
+from ludus.core.table import Finished, LastSeen, Table, Turn
+from ludus.games.adapters.load import Factory, close_all, make_all, name_of, zoo_factory
+from ludus.games.adapters.spaces import action_form, fitted, obs_form
 
 MASK = "action_mask"
 
 
-class ZooTable:
+class ZooTable(Table):
     """N environments of one kind. A seat is an agent's place in `possible_agents`."""
 
     def __init__(self, source: str | Factory, rows: int, name: str = "", /, **kwargs: Any) -> None:
@@ -47,9 +47,7 @@ class ZooTable:
             game=self.name,
             seats=len(agents),
             actions=self._form.count,
-            obs_shape=self._view.shape,
-            obs_dtype=self._view.dtype,
-            normalise=self._view.normalise,
+            parts=self._view.parts,
             stats=("length",),
             zero_sum=False,
             box=self._form.box,

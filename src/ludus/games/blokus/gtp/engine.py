@@ -6,17 +6,19 @@ placements are moves, and `undo` takes back the last of them.
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 import ludus
-from ludus import games
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Bot, States
+from ludus.games.blokus.gtp.pentobi import COLOURS, VARIANTS, board_text, parse_colour, score_text
 from ludus.games.blokus.text import PASS
-from ludus.gtp.pentobi import COLOURS, VARIANTS, board_text, parse_colour, score_text
+
+if TYPE_CHECKING:
+    from ludus.games.blokus import Game
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "protocol_version": (),
@@ -40,9 +42,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 
 class Engine:
-    def __init__(self, rules: Any, make_bot: Callable[[Any], Bot], seed: int = 0) -> None:
-        self.rules, self.make_bot = rules, make_bot
-        self.bot, self.choice_rng = make_bot(rules), seeds.rows(seed, 1, "gtp")
+    def __init__(self, game: "Game", make_bot: Callable[["Game"], Bot], seed: int = 0) -> None:
+        self.game, self.rules, self.make_bot = game, cast(Any, game.rules), make_bot
+        self.bot, self.choice_rng = make_bot(game), seeds.rows(seed, 1, "gtp")
         self.has_quit = False
         self.do_clear_board()
 
@@ -101,8 +103,8 @@ class Engine:
             raise Usage(f"unknown game {name!r}: choose from {', '.join(VARIANTS.values())}")
         board = boards[name.lower()]
         if board != self.rules.options.board:
-            rules = games.rules("blokus", board=board)
-            self.bot, self.rules = self.make_bot(rules), rules
+            game = type(self.game)(self.game.name, {"board": board})
+            self.bot, self.game, self.rules = self.make_bot(game), game, cast(Any, game.rules)
         self.do_clear_board()
 
     def do_clear_board(self) -> None:

@@ -1,15 +1,15 @@
-"""How people see a game: what its folder's `make_screen(rules)` may offer, and what is shown without one."""
+"""How people see a game: what its `make_screen()` gives, and what is shown without one."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-from rich.console import RenderableType
-from rich.markup import escape
 
-from ludus import games
 from ludus.core.errors import Usage
 from ludus.core.rules import Rules, legal_actions
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 Cell = tuple[int, int]
 """Row from the top, and column."""
@@ -18,7 +18,7 @@ Cell = tuple[int, int]
 class Screen(Protocol):
     """A game as one seat may see it. `state` is one row of states."""
 
-    def show(self, state: np.void, seat: int) -> RenderableType:
+    def show(self, state: np.void, seat: int) -> "RenderableType":
         """The position, before the seat decides."""
         ...
 
@@ -28,11 +28,11 @@ class Screen(Protocol):
 
     def help(self, state: np.void) -> str: ...
 
-    def told(self, state: np.void, action: int) -> RenderableType:
+    def told(self, state: np.void, action: int) -> "RenderableType":
         """Another seat's action in `state`, without what is hidden."""
         ...
 
-    def settled(self, before: np.void, action: int, after: np.void, seat: int) -> RenderableType | None:
+    def settled(self, before: np.void, action: int, after: np.void, seat: int) -> "RenderableType | None":
         """What an action brought to an end (a hand, the game), explained to `seat`."""
         ...
 
@@ -53,7 +53,7 @@ class BoardScreen(Screen, Protocol):
         """The cells that the seat to move takes by an action."""
         ...
 
-    def show(self, state: np.void, seat: int, fresh: Sequence[Cell] = ()) -> RenderableType:
+    def show(self, state: np.void, seat: int, fresh: Sequence[Cell] = ()) -> "RenderableType":
         """The `fresh` cells were taken since the seat last decided, and stand out."""
         ...
 
@@ -64,9 +64,11 @@ class PlainScreen:
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
 
-    def show(self, state: np.void, seat: int) -> RenderableType:
+    def show(self, state: np.void, seat: int) -> "RenderableType":
         if self.rules.spec.hidden:
             raise Usage(f"{self.rules.spec.game} hides cards, so it needs a `make_screen` to be played here")
+        from rich.markup import escape
+
         return escape(self.rules.text(state))
 
     def expects(self, state: np.void) -> str:
@@ -78,12 +80,8 @@ class PlainScreen:
         said = (self.rules.action_text(state, int(action)) for action in legal_actions(self.rules, state))
         return "legal now: " + ", ".join(said)
 
-    def told(self, state: np.void, action: int) -> RenderableType:
+    def told(self, state: np.void, action: int) -> "RenderableType":
         return self.rules.action_text(state, action)
 
-    def settled(self, before: np.void, action: int, after: np.void, seat: int) -> RenderableType | None:
+    def settled(self, before: np.void, action: int, after: np.void, seat: int) -> "RenderableType | None":
         return None
-
-
-def screen_of(game: str, rules: Rules) -> Screen:
-    return getattr(games.find(game), "make_screen", PlainScreen)(rules)

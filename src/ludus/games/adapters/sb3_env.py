@@ -11,9 +11,9 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from ludus.core import seeds
-from ludus.core.adapters.spaces import require_legal
 from ludus.core.errors import Failure
 from ludus.core.rules import Bot, Rules
+from ludus.games.adapters.spaces import require_legal
 
 Rows = int | Iterable[int] | None
 MOST_DEALS = 100

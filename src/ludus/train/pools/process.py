@@ -1,9 +1,4 @@
-"""Pools: where the workers are. The loop does not know which pool it has.
-
-`receive` gives finished blocks, `release` gives them back to be filled again, `publish` hands out new
-weights. A worker that dies, hangs or whose game fails is replaced; its unfinished block is filled anew.
-Between `receive` and `release` of all blocks the workers stand still, and `snapshot` tells where.
-"""
+"""ProcessPool: worker processes that fill blocks in shared memory."""
 
 import contextlib
 import time
@@ -11,146 +6,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from multiprocessing import connection
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
 from ludus import processes
+from ludus.algos import Plan
 from ludus.core.block import Block, Column, block_bytes
 from ludus.core.errors import Failure, Usage
 from ludus.store.log import take_output
-from ludus.train.faults import KILLED_TRIES, TRIES, Fault, in_time, patience_s
-from ludus.train.weights import Past, Shared, Weights
-from ludus.train.worker import Cancelled, Plan, Report, make_worker
+from ludus.train.faults import KILLED_TRIES, REPLACED_SEED, TRIES, Fault, in_time, patience_s
+from ludus.train.pools import LEAVE_S, LOOK_S, Delivery, Health, PoolPlan, never
+from ludus.train.weights import Past, PastSelves, Shared, Weights
+from ludus.train.worker import make_actor
 
 PATIENCE_S = 60.0
 """A worker that makes no decision for so long counts as hung, unless its games are known to be as slow."""
-LOOK_S = 0.25
-"""How often a pool that waits looks around."""
-LEAVE_S = 0.5
-"""How long workers may take to leave: one in the middle of a block doesn't hear that it should."""
 ANSWER_S = 5.0
 """How long workers that stand still may take to tell where, or to be told."""
 READY, SNAPSHOT = "ready", "snapshot"
-REPLACED_SEED = 1_000_003
-"""A replacement must not replay what its predecessor played: its seed is so much further."""
-
-
-class Delivery(NamedTuple):
-    """A finished block."""
-
-    worker: int
-    slot: int
-    block: Block
-    version: int  # of the weights that played it
-    report: Report
-
-
-def never() -> bool:
-    return False
-
-
-class Pool(Protocol):
-    workers: int
-    past: Past
-
-    def receive(self, give_up: Callable[[], bool] = never) -> list[Delivery]:
-        """Finished blocks; none if it gave up waiting for them."""
-        ...
-
-    def snapshot(self) -> list[dict[str, Any]]:
-        """Where each worker stands, for an exact resume; empty if that can't be told."""
-        ...
-
-    def restore(self, snapshots: list[dict[str, Any]]) -> None: ...
-
-    def progress(self) -> float | None:
-        """How much there is of the blocks that are waited for, 0 to 1; None if nobody plays yet."""
-        ...
-
-    def release(self, deliveries: list[Delivery]) -> None: ...
-
-    def publish(self, vector: np.ndarray, version: int, use_teacher: bool = True) -> None:
-        """New weights. use_teacher: whether the teacher's choices are still wanted"""
-        ...
-
-    def health(self) -> dict[str, Any]: ...
-
-    def close(self) -> None: ...
-
-
-class LocalPool:
-    """One worker in this process: everything under one debugger."""
-
-    workers = 1
-
-    def __init__(self, plan: Plan, columns: list[Column], vector: np.ndarray, past: Past) -> None:
-        self.past, self._plan, self._vector = past, plan, vector
-        self.replaced, self._failures, self._reason = 0, 0, ""
-        self._worker = self._make_worker(plan)
-        self._block = Block(columns, plan.steps, plan.rows)
-        self._whole = True
-        self.publish(vector, 0)
-
-    def receive(self, give_up: Callable[[], bool] = never) -> list[Delivery]:
-        while True:
-            self._worker.cancelled, self._whole = give_up, False
-            try:
-                report = self._worker.fill(self._block)
-            except Cancelled:
-                return []
-            except Exception as error:
-                self._restart(error)
-                continue
-            self._whole, self._failures = True, 0
-            return [Delivery(0, 0, self._block, self._version, report)]
-
-    def release(self, deliveries: list[Delivery]) -> None:
-        pass
-
-    def snapshot(self) -> list[dict[str, Any]]:
-        return [self._worker.snapshot()] if self._whole else []
-
-    def restore(self, snapshots: list[dict[str, Any]]) -> None:
-        self._worker.restore(snapshots[0])
-
-    def publish(self, vector: np.ndarray, version: int, use_teacher: bool = True) -> None:
-        self._worker.policy.load(vector)
-        self._worker.use_teacher = use_teacher
-        self._vector, self._version = vector, version
-
-    def progress(self) -> float | None:
-        return self._worker.beat[1] / self._block.decisions
-
-    def health(self) -> dict[str, Any]:
-        return {"workers": 0, "replaced": self.replaced, "pids": [], "reason": self._reason}
-
-    def close(self) -> None:
-        self._worker.table.close()
-        processes.kill(self._children)
-
-    def _make_worker(self, plan: Plan) -> Any:
-        before = processes.children()
-        worker = make_worker(plan, 0, self.past)
-        self._children = processes.children() - before
-        return worker
-
-    def _restart(self, error: Exception) -> None:
-        """New games instead of those that failed."""
-        fault = Fault.of(error)
-        if fault.final:
-            raise error
-        self._failures += 1
-        if self._failures > TRIES:
-            raise Failure(f"the games failed {self._failures} times: {fault.line}") from error
-        self.replaced += 1
-        self._reason = f"the games failed: {fault.line}"
-        with contextlib.suppress(Exception):  # what has failed may fail at this too
-            self.close()
-        use_teacher = self._worker.use_teacher
-        plan = replace(self._plan, seed=self._plan.seed + self.replaced * REPLACED_SEED)
-        self._worker = self._make_worker(plan)
-        self.publish(self._vector, self._version, use_teacher)
 
 
 @dataclass
@@ -171,23 +45,22 @@ class WorkerHandle:
 class ProcessPool:
     """Worker processes, each with one block (the learner waits for them) or two (they overlap)."""
 
-    def __init__(
-        self, plan: Plan, columns: list[Column], vector: np.ndarray, past: Past, context: Any,
-        *, slots: int, min_blocks: int, most: int, log: str = "",
-    ) -> None:  # fmt: skip
-        """most: workers that there may ever be. log: file for whatever they print"""
-        self.plan, self.past, self.replaced = plan, past, 0
-        self.min_blocks, self.slots = min_blocks, slots
-        self._columns, self._context, self._log = columns, context, log
-        self._weights = Weights(context, len(vector))
-        self._weights.write(vector, 0, True)
-        self._beats = Shared(context, 24 * most)
+    resizable = True
+
+    def __init__(self, made_of: PoolPlan) -> None:
+        self.plan, self.replaced, context = made_of.plan, 0, made_of.context
+        self.min_blocks, self.slots = made_of.min_blocks, 2 if made_of.overlap else 1
+        self._columns, self._context, self._log = made_of.columns, context, made_of.log
+        self._past = Past(context, made_of.vector)
+        self._weights = Weights(context, len(made_of.vector))
+        self._weights.write(made_of.vector, 0, 0.0)
+        self._beats = Shared(context, 24 * made_of.most)
         self._memory: dict[int, list[Shared]] = {}  # of workers that are there
         self._blocks: dict[int, list[Block]] = {}
         self._ready: list[Delivery] = []
         self._handles: dict[int, WorkerHandle] = {}
         self._started, self._reason = False, ""
-        self.resize(plan.workers)
+        self.resize(self.plan.workers)
 
     def receive(self, give_up: Callable[[], bool] = never) -> list[Delivery]:
         """At least `min_blocks` finished blocks, in the order of their workers."""
@@ -238,11 +111,13 @@ class ProcessPool:
         for handle, snapshot in zip(self._handles.values(), snapshots, strict=False):
             handle.snapshot = snapshot
 
-    def publish(self, vector: np.ndarray, version: int, use_teacher: bool = True) -> None:
-        self._weights.write(vector, version, use_teacher)
+    def publish(self, vector: np.ndarray, version: int, progress: float) -> None:
+        self._weights.write(vector, version, progress)
+
+    def publish_past(self, past: PastSelves) -> None:
+        self._past.publish(past)
 
     def beats(self) -> int:
-        """Steps that all workers made so far; of those that search, leaves that they valued."""
         return int(self._counts()[:, 0].sum())
 
     def progress(self) -> float | None:
@@ -255,9 +130,9 @@ class ProcessPool:
         ]
         return sum(shares) / len(shares)
 
-    def health(self) -> dict[str, Any]:
-        pids = [handle.process.pid for handle in self._handles.values()]
-        return {"workers": self.workers, "replaced": self.replaced, "pids": pids, "reason": self._reason}
+    def health(self) -> Health:
+        pids = tuple(handle.process.pid for handle in self._handles.values())
+        return Health(self.workers, self.replaced, pids, self._reason)
 
     def close(self) -> None:
         for handle in self._handles.values():
@@ -293,7 +168,7 @@ class ProcessPool:
         self._counts()[index] = 0
         ours, theirs = self._context.Pipe()
         args = (
-            plan, index, self._columns, self._memory[index], self._weights, self.past, self._beats, theirs,
+            plan, index, self._columns, self._memory[index], self._weights, self._past, self._beats, theirs,
             self._log,
         )  # fmt: skip
         process = self._context.Process(target=serve, args=args, name=f"ludus-worker-{index}", daemon=True)
@@ -303,7 +178,7 @@ class ProcessPool:
         return WorkerHandle(process, ours, beat_at=time.monotonic())
 
     def _counts(self) -> np.ndarray:
-        """int64 [most, 3]: what every worker counts, see `Worker`."""
+        """int64 [most, 3]: what every actor counts, see `Actor.beat`."""
         return self._beats.array(np.int64, (-1,)).reshape(-1, 3)
 
     def _ask_all(self, index: int) -> None:
@@ -389,40 +264,35 @@ class ProcessPool:
             self._ask(index, slot)
 
 
-def serve(plan, index, columns, memory, weights, past, beats, pipe, log) -> None:
+def serve(
+    plan: Plan, index: int, columns: list[Column], memory: list[Shared], weights: Weights, past: Past,
+    beats: Shared, pipe: connection.Connection, log: str,
+) -> None:  # fmt: skip
     """A worker process: fill the blocks it is asked for until told to stop or left alone."""
     if log:
         take_output(Path(log), f"worker-{index}")
     try:
         beat = beats.array(np.int64, (-1,)).reshape(-1, 3)[index]
-        worker = make_worker(plan, index, past, beat)
+        actor, table = make_actor(plan, index, past, beat)
         blocks = [Block(columns, plan.steps, plan.rows, shared.memory) for shared in memory]
         known = -1
         pipe.send(READY)
         while (asked := pipe.recv()) is not None:
             if asked == SNAPSHOT:
-                pipe.send(worker.snapshot())
+                pipe.send(actor.snapshot())
                 continue
             if isinstance(asked, dict):
-                worker.restore(asked)
+                actor.restore(asked)
                 continue
-            vector, version, worker.use_teacher = weights.read()
+            vector, version, progress = weights.read()
             if version != known:
-                worker.policy.load(vector)
+                actor.load(vector, progress)
                 known = version
-            pipe.send((asked, version, worker.fill(blocks[asked])))
-        worker.table.close()
+            pipe.send((asked, version, actor.fill(blocks[asked])))
+        table.close()
     except BaseException as error:
         pipe.send(Fault.of(error))
         raise
 
 
-def make_context(start: str = "auto", torch_too: bool = False) -> Any:
-    """How processes of a training start. torch_too: they will all need it, so that it is there before them"""
-    context = processes.make_context(start)
-    if context.get_start_method() == "forkserver":
-        modules = ["ludus.train.pool", "ludus.nets.plain", "ludus.train.preload"]
-        context.set_forkserver_preload(
-            [*modules, "ludus.algos.alphazero.evaluators"] if torch_too else modules
-        )
-    return context
+make = ProcessPool

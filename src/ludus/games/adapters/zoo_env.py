@@ -7,10 +7,10 @@ from gymnasium import spaces
 from pettingzoo.utils.env import AECEnv
 
 from ludus.core import seeds
-from ludus.core.adapters.one_game import OneGame
-from ludus.core.adapters.spaces import box_of
 from ludus.core.errors import Usage
 from ludus.core.rules import Rules
+from ludus.games.adapters.one_game import OneGame
+from ludus.games.adapters.spaces import box_of
 
 
 class ZooEnv(AECEnv):

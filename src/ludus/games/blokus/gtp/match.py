@@ -1,63 +1,34 @@
-"""A bot or agent against a GTP engine: in each seat in turn from the same random opening.
+"""A bot against a GTP engine: in each seat in turn from the same random opening.
 
 Between good players of Duo the first seat wins most games, and two that always do the same would play one
 game only. So an opening is a deal as in `ludus.match`: played once for each seat, and one sample.
 """
 
-import shlex
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ludus import games, match
 from ludus.core import seeds
-from ludus.core.errors import Failure, Usage
+from ludus.core.duel import Duel, wins
+from ludus.core.errors import Failure
 from ludus.core.rules import Bot, RandomBot, States, begin
-from ludus.gtp import pentobi
-from ludus.gtp.client import Client, EnginePlayer, Move
-from ludus.gtp.engine import skip_stuck
-from ludus.match import MatchOptions, opening_of
+from ludus.games.blokus.gtp import pentobi
+from ludus.games.blokus.gtp.client import Client, EnginePlayer, Move
+from ludus.games.blokus.gtp.engine import skip_stuck
 
 ONE = np.zeros(1, np.int64)
 """Games are played one after the other."""
 
 
-@dataclass(frozen=True)
-class EngineDuel(match.Duel):
-    seconds: tuple[list[float], list[float]]  # of each move: the challenger's, the engine's
-    resigned: int  # games that the engine gave up
-
-
-def is_engine(name: str) -> bool:
-    return name.startswith(("pentobi:", "gtp:"))
-
-
-def command_line(name: str, rules: Any, how: MatchOptions) -> list[str]:
-    """How the engine `pentobi:LEVEL` or `gtp:COMMAND` is started, if it can play this game."""
-    if rules.spec.game != "blokus":
-        raise Usage(f"{name} plays blokus, not {rules.spec.game}")
-    kind, _, rest = name.partition(":")
-    if kind == "pentobi":
-        return pentobi.command_line(rest, rules.options.board, how.seed % 2**31, how.pentobi)
-    try:
-        words = shlex.split(rest)
-    except ValueError as problem:
-        raise Usage(f"{name!r} is not a command line: {problem}") from None
-    if not words:
-        raise Usage("which engine? write it as in 'gtp:ludus gtp blokus --bot greedy'")
-    return words
-
-
 def engine_duel(
-    game: str, challenger: str, opponent: str, deals: int, how: MatchOptions,
-    report: match.Report = lambda share: None, **switches: Any,
-) -> EngineDuel:  # fmt: skip
-    rules, seed = games.rules(game, **switches), how.seed
-    opening = opening_of(game, rules, how.opening)
-    with Client(command_line(opponent, rules, how)) as client:
-        table = EngineTable(rules, match.player(challenger, game, rules), EnginePlayer(rules, client))
+    rules: Any, bot: Bot, names: tuple[str, str], command: list[str], deals: int, opening: int, seed: int,
+    report: Callable[[float], None],
+) -> Duel:  # fmt: skip
+    """names: of the bot and of the engine. command: how the engine is started"""
+    with Client(command) as client:
+        table = EngineTable(rules, bot, EnginePlayer(rules, client))
         openings = [random_opening(rules, opening, seeds.derive(seed, "deal", n)) for n in range(deals)]
         begin(table.bot, 1)(ONE, openings[0][0].copy(), seeds.rows(seed, 1))  # the first time may compile
         found = []
@@ -68,7 +39,18 @@ def engine_duel(
             report(len(found) / deals)
     points, won, stats = (np.array([[game[part] for game in deal] for deal in found]) for part in range(3))
     means = dict(zip(rules.spec.stats, map(float, stats.mean((0, 1))), strict=True))
-    return EngineDuel(challenger, opponent, points, won, means, table.seconds, table.resigned)
+    return Duel(*names, points, won, means, _pace(names, table))
+
+
+def _pace(names: tuple[str, str], table: "EngineTable") -> str:
+    """How long both thought: strength is worth little without its price."""
+    told = [
+        f"{name.rpartition('/')[2]} {1000 * sum(spent) / len(spent):.1f} ms a move "
+        f"(at most {1000 * max(spent):.1f})"
+        for name, spent in zip(names, table.seconds, strict=True)
+        if spent
+    ]
+    return "; ".join(told) + (f"; the engine resigned {table.resigned} games" if table.resigned else "")
 
 
 def random_opening(rules: Any, moves: int, seed: int) -> tuple[States, list[Move]]:
@@ -115,7 +97,7 @@ class EngineTable:
             place(self.rules, states, action, history)
         self._compare(states[0], history)
         score, stats = self._result(states)
-        return float(score[seat]), float(match.wins(score[None])[0, seat]), stats[seat]
+        return float(score[seat]), float(wins(score[None])[0, seat]), stats[seat]
 
     def _compare(self, state: np.void, history: list[Move]) -> None:
         """The engine must count as we do, or it has played by other rules."""

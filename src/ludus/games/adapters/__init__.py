@@ -11,12 +11,12 @@ from ludus.core import extras
 from ludus.core.errors import Usage
 
 if TYPE_CHECKING:
-    from ludus.core.adapters.gym_env import GymEnv
-    from ludus.core.adapters.gym_table import GymTable
-    from ludus.core.adapters.load import user_table
-    from ludus.core.adapters.sb3_env import Sb3VecEnv
-    from ludus.core.adapters.zoo_env import ZooEnv
-    from ludus.core.adapters.zoo_table import ZooTable
+    from ludus.games.adapters.gym_env import GymEnv
+    from ludus.games.adapters.gym_table import GymTable
+    from ludus.games.adapters.load import user_table
+    from ludus.games.adapters.sb3_env import Sb3VecEnv
+    from ludus.games.adapters.zoo_env import ZooEnv
+    from ludus.games.adapters.zoo_table import ZooTable
 
 __all__ = ["GymEnv", "GymTable", "Sb3VecEnv", "ZooEnv", "ZooTable", "user_table"]
 

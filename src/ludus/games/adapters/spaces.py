@@ -5,13 +5,15 @@ Knows spaces; must not know environments.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from ludus.core.errors import Failure, Usage
+from ludus.core.observation import fields
+from ludus.core.spec import Kind, Part, Spec, image_shape
 from ludus.core.table import refuse_illegal
 
 MOST_JOINT_ACTIONS = 4096
@@ -19,14 +21,23 @@ MOST_NUMBERS = 2**24
 """Of one observation, flattened; a Discrete of so many is not meant to be one-hot."""
 
 
+SMALLEST_IMAGE = 24
+"""Height and width from which on three axes are taken for an image."""
+
+
 @dataclass(frozen=True)
 class ObsForm:
-    shape: tuple[int, ...]
-    dtype: np.dtype
+    parts: tuple[Part, ...]
     flatten: Callable[[Any], np.ndarray] | None = None
-    """Makes one vector of an observation that isn't one array."""
-    normalise: bool = True
-    """False for integers that are all 0 or 1."""
+    """Makes one array, or one record, of an observation that isn't one."""
+
+    @cached_property
+    def dtype(self) -> np.dtype:
+        return Spec("", 1, 1, self.parts).obs_dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.parts[0].shape if len(self.parts) == 1 else ()
 
 
 def space_of(env: Any, what: str, name: str) -> spaces.Space:
@@ -46,21 +57,75 @@ def space_of(env: Any, what: str, name: str) -> spaces.Space:
 def obs_form(space: Any, name: str) -> ObsForm:
     fix = "use Box, Discrete, Dict or Tuple"
     if isinstance(space, spaces.Box):
-        if 0 in space.shape:
-            raise Usage(f"{name}: observations {space} have no numbers")
-        dtype = np.dtype(np.float32 if space.dtype == np.float64 else space.dtype)
-        bits = dtype.kind in "biu" and bool((space.low >= 0).all() and (space.high <= 1).all())
-        shape, flatten = (space.shape, None) if space.shape else ((1,), np.atleast_1d)
-        return ObsForm(shape, dtype, flatten, normalise=not bits)
+        part, flatten = _box_part("obs", space, name)
+        return ObsForm((part,), flatten)
     if any(isinstance(part, spaces.Text) for part in _parts(space)):
         raise Usage(f"{name}: observations {space} have text, which can't be learned from: {fix}")
+    if isinstance(space, spaces.Dict):
+        found = {key: _part(key, inner, name) for key, inner in space.spaces.items()}
+        if any(part.kind != "flat" for part, _ in found.values()):
+            parts = tuple(part for part, _ in found.values())
+            return ObsForm(parts, partial(_record, parts, {key: made for key, (_, made) in found.items()}))
+    part, flatten = _flat_part("obs", space, name)
+    return ObsForm((part,), flatten)
+
+
+Made = Callable[[Any], np.ndarray] | None
+
+
+def _part(key: str, space: Any, name: str) -> tuple[Part, Made]:
+    """One entry of a Dict, and how it is made an array."""
+    if isinstance(space, spaces.Box):
+        return _box_part(key, space, name)
+    if isinstance(space, spaces.MultiDiscrete):
+        return _token_part(key, space)
+    return _flat_part(key, space, name)
+
+
+def _box_part(key: str, space: spaces.Box, name: str) -> tuple[Part, Made]:
+    if 0 in space.shape:
+        raise Usage(f"{name}: observations {space} have no numbers")
+    dtype = np.dtype(np.float32 if space.dtype == np.float64 else space.dtype)
+    bits = dtype.kind in "biu" and bool((space.low >= 0).all() and (space.high <= 1).all())
+    if not space.shape:
+        return Part(key, (1,), dtype, normalise=not bits), np.atleast_1d
+    is_image = len(space.shape) == 3 and min(image_shape(space.shape)[1:]) >= SMALLEST_IMAGE
+    kind: Kind = "image" if is_image else "flat"
+    return Part(key, space.shape, dtype, kind, normalise=not bits), None
+
+
+def _token_part(key: str, space: spaces.MultiDiscrete) -> tuple[Part, Made]:
+    """Ids [N, K], or [N] of one id each. A vocabulary belongs to a column, so the largest counts."""
+    sizes = np.asarray(space.nvec)
+    rows = sizes.reshape(len(sizes), -1)
+    shape, first = rows.shape, np.asarray(space.start).reshape(rows.shape)
+    vocabulary = tuple(int(size) for size in rows.max(0))
+    part = Part(key, shape, np.dtype(np.int32), "tokens", vocabulary=vocabulary)
+    return part, lambda seen: np.asarray(seen).reshape(shape) - first
+
+
+def _flat_part(key: str, space: Any, name: str) -> tuple[Part, Made]:
+    """Everything that has a fixed size, as one vector; choices are one-hot."""
     try:
         flat = spaces.flatdim(space)
     except (NotImplementedError, ValueError):
+        fix = "use Box, Discrete, Dict or Tuple"
         raise Usage(f"{name}: observations {space} have no fixed size: {fix}") from None
     if flat > MOST_NUMBERS:
         raise Usage(f"{name}: observations {space} have {flat:,} numbers, more than {MOST_NUMBERS:,}")
-    return ObsForm((flat,), np.dtype(np.float32), partial(spaces.flatten, space))
+    return Part(key, (flat,), np.dtype(np.float32), normalise=True), partial(spaces.flatten, space)
+
+
+def _record(parts: tuple[Part, ...], made: dict[str, Made], seen: Any) -> np.ndarray:
+    """An observation of a Dict as one record."""
+    record = np.zeros((), Spec("", 1, 1, parts).obs_dtype)
+    for part in parts:
+        make, value = made[part.name], seen[part.name]
+        array = np.asarray(make(value) if make else value)
+        if array.shape != part.shape:
+            raise Failure(f"{part.name!r} has shape {array.shape}, but observation_space says {part.shape}")
+        record[part.name] = array
+    return record
 
 
 def _parts(space: Any) -> list[Any]:
@@ -72,13 +137,16 @@ def _parts(space: Any) -> list[Any]:
 
 def fitted(form: ObsForm, seen: Any, row: int, name: str) -> np.ndarray:
     """An observation as one array of the right shape."""
-    seen = np.asarray(form.flatten(seen) if form.flatten else seen)
+    try:
+        seen = np.asarray(form.flatten(seen) if form.flatten else seen)
+    except Failure as problem:
+        raise Failure(f"{name}: the observation in row {row}: {problem}") from None
     if seen.shape != form.shape:
         raise Failure(
             f"{name}: the observation in row {row} has shape {seen.shape}, "
             f"but observation_space says {form.shape}"
         )
-    if seen.dtype.kind == "f" and np.isnan(seen).any():
+    if any(part.dtype.kind == "f" and np.isnan(part).any() for part in fields(seen)):
         raise Failure(f"{name}: the observation in row {row} has NaN")
     return seen
 

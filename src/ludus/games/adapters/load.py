@@ -45,7 +45,7 @@ def imports_code(kind: str, name: str) -> bool:
 
 def user_table(path: str, rows: int, /, **kwargs: Any) -> Table:
     """A table of `module:Class`, of Gymnasium or PettingZoo kind. The current folder is searched too."""
-    from ludus.core import adapters
+    from ludus.games import adapters
 
     factory = named(path)
     if isinstance(factory, type):
@@ -134,7 +134,7 @@ def gym_factory(name: str) -> Factory:
     if attribute and callable(getattr(imported(module), attribute, None)):
         return named(name)
     if name.startswith(f"{ATARI}/"):
-        from ludus.core.adapters.atari import make_atari
+        from ludus.games.adapters.atari import make_atari
 
         return partial(make_atari, partial(_registered, name))
     return partial(_registered, name)

@@ -5,10 +5,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from ludus.core.adapters.one_game import OneGame
-from ludus.core.adapters.spaces import box_of
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Bot, Rules
+from ludus.games.adapters.one_game import OneGame
+from ludus.games.adapters.spaces import box_of
 
 MOST_DEALS = 100
 

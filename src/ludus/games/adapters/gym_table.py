@@ -14,17 +14,17 @@ import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from ludus.core import seeds
-from ludus.core.adapters.load import Factory, close_all, gym_factory, make_all, name_of
-from ludus.core.adapters.spaces import action_form, fitted, obs_form, space_of
 from ludus.core.errors import Failure, Usage
 from ludus.core.spec import Spec
-from ludus.core.table import Finished, LastSeen, Turn
+from ludus.core.table import Finished, LastSeen, Table, Turn
+from ludus.games.adapters.load import Factory, close_all, gym_factory, make_all, name_of
+from ludus.games.adapters.spaces import action_form, fitted, obs_form, space_of
 
 MASK = "action_mask"
 RAISED = object()
 
 
-class GymTable:
+class GymTable(Table):
     """N environments of one kind, one after the other. A finished episode starts anew in the same step."""
 
     def __init__(self, source: str | Factory, rows: int, name: str = "", /, **kwargs: Any) -> None:
@@ -42,9 +42,7 @@ class GymTable:
             game=self.name,
             seats=1,
             actions=self._form.count,
-            obs_shape=self._view.shape,
-            obs_dtype=self._view.dtype,
-            normalise=self._view.normalise,
+            parts=self._view.parts,
             stats=("length",),
             zero_sum=False,
             box=self._form.box,

@@ -1,0 +1,188 @@
+"""PPO beside a GPU: the network stays with the learner, on its device, and plays for all tables there."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from ludus.algos import Actor, Algorithm, Opponent, Plan, Seating
+from ludus.algos.ppo.actor import PpoActor
+from ludus.algos.ppo.learner import log_prob, normal_log_prob
+from ludus.core import seeds
+from ludus.core.block import Block, Column
+from ludus.core.game import Game
+from ludus.core.report import Report
+from ludus.core.table import Table
+from ludus.nets.net import Net
+from ludus.nets.parts import as_tensor
+
+ON_DEVICE = ("obs", "legal", "action", "logp")
+"""Columns that are born on the device and stay there; the others are copied once a block."""
+
+
+class DeviceBlock(Block):
+    """A block whose large columns are tensors on the learner's device."""
+
+    def __init__(self, columns: list[Column], steps: int, rows: int, device: torch.device) -> None:
+        small = [column for column in columns if column.name not in ON_DEVICE]
+        super().__init__(small, steps, rows)
+        self.tensors = {
+            name: as_tensor(np.zeros((steps, rows, *shape), dtype)).to(device)
+            for name, shape, dtype in columns
+            if name in ON_DEVICE
+        }
+
+
+class DevicePolicy:
+    """Same face as a worker's policy, but the batch is computed on the device and kept in the block."""
+
+    def __init__(self, net: Net, rows: int, device: torch.device, seed: int) -> None:
+        spec = net.spec
+        self._rng = torch.Generator(device).manual_seed(seed)
+        self.net, self.device, self.on_gpu = net, device, device.type == "cuda"
+        pin = self.on_gpu
+        self.obs = as_tensor(np.zeros((rows, *spec.obs_shape), spec.obs_dtype))
+        self.obs = self.obs.pin_memory() if pin else self.obs
+        # As the table writes them; of several parts, the tensor has their bytes.
+        self.obs_array = self.obs.numpy().view(spec.obs_dtype).reshape(rows, *spec.obs_shape)
+        self.legal = torch.zeros((rows, spec.actions), dtype=torch.bool, pin_memory=pin)
+        box = spec.box[0].shape if spec.box else ()
+        kind = torch.float32 if spec.box else torch.int32
+        self.action = torch.zeros((rows, *box), dtype=kind, pin_memory=pin)
+        self.temperature = 1.0
+        self.at = torch.zeros(1, dtype=torch.long, device=device)
+        self.block: DeviceBlock | None = None
+        self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        if self.on_gpu:
+            self._stream = torch.cuda.Stream()
+
+    def start(self, block: DeviceBlock) -> None:
+        """The next decisions go to the start of this block."""
+        self.block = block
+        if not self.on_gpu:
+            self.at.zero_()
+            return
+        if id(block) not in self._graphs:
+            self._graphs[id(block)] = self._capture()
+        # The learner's updates are on the default stream: we play with what they have left there.
+        self._stream.wait_stream(torch.cuda.default_stream(self.device))
+        with torch.cuda.stream(self._stream):
+            self.at.zero_()
+
+    def act(
+        self, obs: np.ndarray, legal: np.ndarray, rng: Any, temperature: float, memory: None
+    ) -> tuple[np.ndarray, float, None]:
+        if obs.ctypes.data != self.obs.data_ptr():
+            self.obs_array[:] = obs
+            self.legal.numpy()[:] = legal
+        if self.on_gpu:
+            with torch.cuda.stream(self._stream):
+                self._graphs[id(self.block)].replay()
+            self._stream.synchronize()
+        else:
+            self._compute()
+        return self.action.numpy(), 0.0, None
+
+    @torch.no_grad()
+    def _compute(self) -> None:
+        """One decision for every row, from host to block to host; recorded as one graph on a GPU."""
+        assert self.block is not None
+        obs = self.obs.to(self.device, non_blocking=True)
+        legal = self.legal.to(self.device, non_blocking=True)
+        logits, _ = self.net(obs, legal)
+        action, logp = self._sampled(logits)
+        for name, values in zip(ON_DEVICE, (obs, legal, action, logp), strict=True):
+            self.block.tensors[name].index_copy_(0, self.at, values.unsqueeze(0))
+        self.at.add_(1)
+        self.action.copy_(action, non_blocking=True)
+
+    def _sampled(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if self.net.log_std is not None:
+            noise = torch.empty_like(logits).normal_(generator=self._rng)
+            log_std = self.net.log_std + math.log(self.temperature)
+            action = (logits + log_std.exp() * noise).reshape(self.action.shape)
+            return action, normal_log_prob(noise, log_std)
+        noise = torch.empty_like(logits).exponential_(generator=self._rng).log_().neg_()
+        logits = logits / self.temperature
+        action = (logits + noise).argmax(1).int()  # with Gumbel noise, the maximum is a sample
+        return action, log_prob(self.net, logits, action)[0]
+
+    def _capture(self) -> "torch.cuda.CUDAGraph":
+        self._stream.wait_stream(torch.cuda.default_stream(self.device))
+        with torch.cuda.stream(self._stream):
+            for _ in range(3):
+                self.at.zero_()
+                self._compute()
+        self._stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self._rng)
+        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+            self._compute()
+        return graph
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"rng": self._rng.get_state().numpy()}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        if not self.on_gpu:  # a recorded graph keeps its own generator
+            self._rng.set_state(torch.from_numpy(snapshot["rng"]))
+
+    def value(self, obs: np.ndarray, memory: None) -> np.ndarray:
+        with torch.no_grad():
+            x = self.net.prepare(as_tensor(obs).to(self.device))
+            return self.net.value_of(x, self.net.policy_body(x)).cpu().numpy()
+
+
+class CentralActor(PpoActor):
+    """An actor whose policy keeps what it saw and chose in blocks on the device."""
+
+    records = False
+    policy: Any
+
+    def load(self, vector: np.ndarray, progress: float) -> None:
+        self.use_teacher = progress < self.plan.settings.teacher_until
+
+    def fill(self, block: Block) -> Report:
+        assert isinstance(block, DeviceBlock)
+        self.policy.start(block)
+        return super().fill(block)
+
+    def snapshot(self) -> dict[str, Any]:
+        kept = super().snapshot()
+        return kept | {"policy": self.policy.snapshot()} if kept else {}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        super().restore(snapshot)
+        if "policy" in snapshot:  # else inference ran elsewhere then
+            self.policy.restore(snapshot["policy"])
+
+
+class PpoCentral:
+    def __init__(self, algorithm: Algorithm, plan: Plan, game: Game, net: Net, columns: list[Column]) -> None:
+        self.algorithm, self.plan, self.game, self.net, self.columns = algorithm, plan, game, net, columns
+        self.device = next(net.parameters()).device
+
+    def opponent(self, table: Table, slot: int) -> Opponent:
+        return self.algorithm.make_opponent(self.plan, table)
+
+    def add(self, index: int, table: Table, seating: Seating) -> tuple[Actor, list[Block]]:
+        plan = self.plan
+        policy = DevicePolicy(self.net, plan.rows, self.device, seeds.derive(plan.seed, "group", index) >> 1)
+        actor = CentralActor(
+            plan,
+            index,
+            self.game,
+            table,
+            seating,
+            np.zeros(3, np.int64),
+            policy,  # type: ignore[arg-type]
+        )
+        actor.turn = table.write_into(policy.obs_array, policy.legal.numpy(), actor.turn)
+        policy.temperature = actor.temperature
+        block = DeviceBlock(self.columns, plan.steps, plan.rows, self.device)
+        policy.start(block)  # captured here: recording is not for threads
+        return actor, [block]
+
+    def publish(self) -> None:
+        """The network that plays is the one that learned."""

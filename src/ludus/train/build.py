@@ -1,0 +1,86 @@
+"""Building a training: check what is asked for, size it to game and machine, and start the workers."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from ludus import algos, games, machine, processes
+from ludus.algos import Plan
+from ludus.config import Config
+from ludus.core import ranges, seeds
+from ludus.core.game import Game, refuse_random
+from ludus.nets.net import flat_size, flatten
+from ludus.search.bot import warm_up
+from ludus.train import pools, preload
+from ludus.train.layout import Layout, check, filled, local
+from ludus.train.measure import sized
+from ludus.train.opponents import PAST, SELF, parse_mix
+from ludus.train.pools import Pool, PoolPlan
+
+PRELOADED = ("ludus.train.pools.process", "ludus.nets.plain", "ludus.train.preload")
+"""What every worker needs, so that a fork has it already."""
+
+
+def open_game(config: Config) -> Game:
+    """The game, once it can be trained as configured; its code is compiled now."""
+    ranges.check(config)
+    check(config)
+    game = games.open(config.game, **config.switches)
+    mix = parse_mix(config.opponents, game)
+    if "random" in mix and game.spec.seats > 1:
+        refuse_random(game.spec)
+    algos.find(config.algo).refuse(filled(config, game), game)
+    warm_up(game, _bots(config, game))
+    return game
+
+
+def sized_config(config: Config, game: Game, status: Callable[[str], None]) -> Config:
+    """With rows and steps, which are measured if they are left to us."""
+
+    def tried(config: Config) -> Pool:
+        status(f"measuring how fast {config.game} is")
+        net = algos.find(config.algo).make_learner(config, game, "cpu").net
+        one = dataclasses.replace(config, workers="1", sync=True)
+        return make_pool(one, game, net, local(one, game, "cpu"), flat_weights(net))
+
+    return sized(config, game, tried)
+
+
+def flat_weights(net: torch.nn.Module) -> np.ndarray:
+    """float32 [size]"""
+    vector = np.zeros(flat_size(net), np.float32)
+    flatten(net, vector)
+    return vector
+
+
+@processes.ended_on_error()
+def make_pool(
+    config: Config, game: Game, net: torch.nn.Module, layout: Layout, vector: np.ndarray, start: int = 0,
+    log: str = "",
+) -> Pool:  # fmt: skip
+    """start: decisions made before, so that games are not played again. log: for what workers print"""
+    algorithm, bots = algos.find(config.algo), sorted(_bots(config, game))
+    plan = Plan(
+        config.game, config.switches, config.algo, config.settings, config.net, config.rows, config.steps,
+        config.opponents, seeds.derive(config.seed, "play", start) >> 1, max(layout.workers, 1),
+        config.temperature_spread,
+    )  # fmt: skip
+    preload.announce(config.game, config.switches, bots)
+    context = processes.make_context(config.start_method, [*PRELOADED, *algorithm.preload])
+    per_block = config.rows * config.steps
+    least = -(-config.min_batch // per_block) if config.min_batch and not config.sync else 10**6
+    most = layout.workers if config.sync else max(layout.workers, 2 * machine.usable_cores())
+    return pools.make(
+        layout.pool,
+        PoolPlan(
+            plan, algorithm.columns(config, game.spec), net, vector, context, layout.overlap, least, most, log
+        ),
+    )
+
+
+def _bots(config: Config, game: Game) -> set[str]:
+    """Everybody whose code must be there before the first game."""
+    mix = parse_mix(config.opponents, game)
+    return {*mix, *algos.find(config.algo).bots(config.settings)} - {SELF, PAST}

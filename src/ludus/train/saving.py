@@ -1,0 +1,188 @@
+"""Saving a training and going on with it: what a checkpoint holds, and when one is due."""
+
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ludus.core.errors import Failure
+from ludus.store import checkpoint
+from ludus.store.checkpoint import Best, Checkpoint, Saver
+from ludus.store.run import check_fit
+from ludus.store.start import Bare
+
+if TYPE_CHECKING:
+    from ludus.train.loop import Evaluation, Training
+
+MILESTONE_S = 5.0
+"""Milestones come no closer than this, however fast the training is."""
+
+
+class Saving:
+    def __init__(self, training: "Training", kept: Checkpoint | None) -> None:
+        self.training, self.run = training, training.run
+        self.schedule = training.config.checkpoints
+        self.best = checkpoint.best_so_far(self.run.folder, kept.state["best"] if kept else -math.inf)
+        self.measured = note.name if (note := checkpoint.read_best(self.run.folder)) else ""
+        start = training.meter.decisions
+        self.saver = Saver(self.run.folder, self.schedule, start, self._saved)
+        self.saved_at, self.saved_decisions = time.monotonic(), start
+        self._found: tuple[Best, dict[str, Any]] | None = None  # a best that is not saved yet
+
+    # ---- saving
+
+    def due(self) -> bool:
+        schedule, made = self.schedule, self.training.meter.decisions - self.saved_decisions
+        by_time = schedule.every_s and time.monotonic() - self.saved_at >= schedule.every_s
+        by_count = schedule.every_decisions and made >= schedule.every_decisions
+        passed = schedule.milestone and made >= schedule.milestone - self.saved_decisions % schedule.milestone
+        by_milestone = passed and time.monotonic() - self.saved_at >= MILESTONE_S
+        return bool(by_count or ((by_time or by_milestone) and not self.saver.busy))
+
+    def save_first(self) -> None:
+        """Something to fall back to from the first moment, and proof that the folder can be written to."""
+        self.save(first=True)
+        self.saver.wait()
+        if self.saver.failed:
+            self.run.withdraw()
+            raise Failure(
+                f"can't save the first checkpoint in {self.run.folder}: {self.saver.failed}: "
+                "free some space there, or choose another folder with --run"
+            )
+
+    def save(self, first: bool = False) -> None:
+        """first: nothing was learned yet, so it can't be the best"""
+        training = self.training
+        self.run.check()
+        self.saver.wait()  # only then it is known whether the best before was saved
+        weights = {
+            name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+            for name, tensor in training.learner.net.state_dict().items()
+        }
+        decisions = training.meter.decisions
+        if not first and not training.evaluate.decides:
+            self._compare(training.meter.measure(training.league.metrics()), training.meter.measured, weights)
+        found, self._found = self._found, None
+        state = {**self._state(), "best": found[0].measure if found else self.best}
+        self.saver.save(Checkpoint(decisions, weights, state), *(found or (None, {})))
+        self.saved_at, self.saved_decisions = time.monotonic(), decisions
+
+    def judge(self, evaluation: "Evaluation") -> None:
+        """The weights that were evaluated may be the best so far."""
+        weights = {name: torch.from_numpy(array) for name, array in evaluation.weights.items()}
+        self._compare(evaluation.measure, evaluation.name, weights, evaluation.decisions)
+
+    def _compare(
+        self, measure: float | None, name: str, weights: dict[str, Any], decisions: int = -1
+    ) -> None:
+        """What was measured in another way can't be compared, so it gives way."""
+        least = self._found[0].measure if self._found else self.best
+        if self.measured not in ("", name) and not math.isinf(self.best):
+            least = -math.inf
+        if measure is not None and measure > least:
+            decisions = self.training.meter.decisions if decisions < 0 else decisions
+            self._found, self.measured = (Best(decisions, measure, name), weights), name
+
+    def finish(self) -> None:
+        """The end of the training, if it isn't saved yet."""
+        if not self.training.config.sync and self.saved_decisions < self.training.meter.decisions:
+            self.save()
+        self.saver.wait()
+        self.run.check()
+        if self.saver.failed:
+            raise Failure(
+                f"the end of the training could not be saved in {self.run.folder}: {self.saver.failed}: "
+                f"free some space there, then go on from its newest checkpoint with "
+                f"`ludus resume {self.run.folder}`"
+            )
+
+    def _saved(self, what: str, details: dict[str, Any]) -> None:
+        if what == "best":
+            self.best = details["measure"]
+        self.run.event(what, **details)
+
+    def _state(self) -> dict[str, Any]:
+        training = self.training
+        return {
+            "learner": training.learner.state_dict(),
+            "meter": training.meter.state_dict(),
+            "league": training.league.state_dict(),
+            "version": training.version,
+            "rolled_back": training.rolled_back,
+            "rows": training.config.rows,
+            "opponents": training.config.opponents,
+            "workers": training.pool.snapshot(),
+        }
+
+    # ---- going on
+
+    def load_players(self, kept: Checkpoint) -> None:
+        training, config = self.training, self.training.config
+        self.run.forget_after(kept.decisions)
+        training.league.load_state_dict(kept.state["league"])
+        training.pool.publish(training.vector, training.version, training.learner.progress)
+        snapshots = kept.state["workers"]
+        opponents = kept.state.get("opponents", config.opponents)
+        same_games = kept.state["rows"] == config.rows and opponents == config.opponents
+        if snapshots and same_games:
+            training.pool.restore(snapshots)
+        games = sum(map(bool, snapshots)) or len(snapshots)  # those of environments can't be kept
+        if config.sync and kept.decisions and games != training.pool.workers:
+            self.run.event("not exact", reason=f"{games} workers' games of {training.pool.workers} were kept")
+
+    def tell_of_weights(self, bare: Bare) -> None:
+        self.run.forget_after(bare.decisions)
+        which = "best" if bare.name == checkpoint.BEST else f"milestone {bare.decisions:,}"
+        text = f"there is no checkpoint: going on from the weights of its {which} with a new optimizer"
+        if math.isinf(self.best) and self.best > 0:
+            text += (
+                f"; nobody knows how good {checkpoint.best_file(self.run.folder).name} is, so it stays as it "
+                "is and no new best is kept: move it away to have one"
+            )
+        self.run.event("weights only", decisions=bare.decisions, reason=text)
+
+    def roll_back(self) -> None:
+        """The loss is not a number: back to the last good weights, once, with a smaller learning rate."""
+        training = self.training
+        self.saver.wait()
+        kept = checkpoint.newest(self.run.folder, training.skipped)
+        if training.rolled_back or kept is None:
+            group = training.config.algo.rpartition(".")[2]
+            raise Failure(
+                f"the loss is not a number at {training.meter.decisions:,} decisions, again after a smaller "
+                f"learning rate; {self.run.folder} keeps the last good checkpoint: "
+                f"lower --{group}.learning-rate or --{group}.max-grad-norm"
+            )
+        self.run.event("rolled back", reason="the loss is not a number", decisions=kept.decisions)
+        newest = training.version
+        load_learner(training, kept)
+        training.version = (
+            newest  # versions only rise: blocks of the discarded weights are still on their way
+        )
+        training.league.load_state_dict(kept.state["league"])
+        self.run.forget_after(kept.decisions)
+        training.learner.rate_scale *= 0.5
+        training.rolled_back = True
+        training.publish()
+
+
+def load_learner(training: "Training", kept: Checkpoint) -> None:
+    try:
+        training.learner.net.load_state_dict(kept.weights)
+        training.learner.load_state_dict(kept.state["learner"])
+    except (RuntimeError, ValueError, KeyError) as error:
+        why = str(error).strip().splitlines()[-1].strip()
+        raise Failure(
+            f"{training.run.folder} was trained with another version of its game or network ({why}): "
+            "choose another folder with --run"
+        ) from None
+    training.meter.load_state_dict(kept.state["meter"])
+    training.version, training.rolled_back = kept.state["version"], kept.state["rolled_back"]
+
+
+def load_weights(training: "Training", bare: Bare) -> None:
+    check_fit(training.run.folder, bare.weights, training.learner.net.state_dict())
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in bare.weights.items()}
+    training.learner.net.load_state_dict(tensors)
+    training.meter.load_state_dict({**bare.meter, "decisions": bare.decisions})
