@@ -150,6 +150,12 @@ def test_a_match_takes_the_cores_that_may_be_used(monkeypatch):
     assert match.duel("tictactoe", "random", "random", 200).points.shape == (200, 2)
 
 
+def test_cores_are_counted_in_one_place():
+    """`os.cpu_count` also counts cores that a container or `taskset` keeps from us."""
+    package = Path(machine.__file__).parent
+    assert [file.name for file in package.rglob("*.py") if "cpu_count" in file.read_text()] == ["machine.py"]
+
+
 @pytest.mark.parametrize(("there", "taken"), [(("spawn",), "spawn"), (("spawn", "forkserver"), "forkserver")])
 def test_processes_start_as_the_system_can(there, taken, monkeypatch):
     known = {name: context for name, context in processes.CONTEXTS.items() if name in there}
