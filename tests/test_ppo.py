@@ -398,10 +398,12 @@ def test_an_older_policys_values_are_corrected_and_its_advantages_are_not():
     obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))
     with torch.no_grad():
         value = learner.net(obs, legal)[1]
-    block["logp"][...] += np.log(4)  # as if it had been played four times as often: rho is 1/4
+    block["logp"][:, ::2] += np.log(4)  # as if half of them had been played four times as often: rho is 1/4
+    rho = torch.ones(block["logp"].shape)
+    rho[:, ::2] = 1 / 4
     reward = torch.from_numpy(block["reward"]).flatten()
     learner.learn([block], behind=True)
-    torch.testing.assert_close(learner._data["target"], value + (reward - value) / 4)
+    torch.testing.assert_close(learner._data["target"], value + rho.flatten() * (reward - value))
     advantage = reward - value
     torch.testing.assert_close(
         learner._data["adv"], (advantage - advantage.mean()) / (advantage.std() + 1e-8)
