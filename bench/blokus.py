@@ -23,9 +23,9 @@ from ludus.games.blokus.moves import list_actions
 from ludus.nets import NetConfig
 from ludus.nets.net import flat_size, flatten
 from ludus.search import Search, SearchConfig
+from ludus.train.build import make_pool
 from ludus.train.layout import Layout, lay_out
-from ludus.train.loop import make_pool, spec_of
-from ludus.train.pool import Delivery, Pool
+from ludus.train.pools.process import Delivery, Pool
 
 ROWS = 256
 GAMES, SIMULATIONS = 64, 400
@@ -64,7 +64,7 @@ def clock(work: Callable[[], object], now: Callable[[], float] = time.perf_count
 
 
 def measure(name: str, board: str) -> None:
-    rules = games.rules("blokus", board=board)
+    rules = games.open("blokus", board=board).rules
     games.warm_up("blokus", rules)
     states, actions = positions(rules)
     out = np.zeros(rules.spec.actions, np.int32)
@@ -83,13 +83,13 @@ def measure(name: str, board: str) -> None:
     )
     played = best_rate(lambda: [rules.play(some.copy(), chosen, rng) for some, chosen in parts], units)
     figure(f"{name}.play", played, "moves/s")
-    table = games.table("blokus", ROWS, board=board)
+    table = games.open("blokus", board=board).table(ROWS)
     figure(f"{name}.table", max(speed(table) for _ in range(4)), "decisions/s")
 
 
 def measure_search() -> None:
     """Without a network, over all parts of a game; then beside networks, as a share of their own speed."""
-    rules = games.rules("blokus")
+    rules = games.open("blokus").rules
     decisions = list(Play(rules, rows=GAMES).decisions(24))
     parts = [decisions[moves][0] for moves in (0, 6, 12, 18)]
     search = Search(rules, GAMES, SearchConfig(SIMULATIONS, c_puct=3.0, first_play_reduction=0.0))
@@ -130,7 +130,7 @@ class Alone:
 
     def __init__(self, channels: int, blocks: int, states) -> None:
         torch.set_num_threads(1)
-        rules = games.rules("blokus")
+        rules = games.open("blokus").rules
         self.network = CpuNetwork(rules, NetConfig(channels=channels, blocks=blocks))
         self.obs = np.zeros((len(states), *rules.spec.obs_shape), np.uint8)
         rules.observe(states, self.obs)
@@ -194,7 +194,7 @@ def told(spent: dict[str, float]) -> str:
 def measure_selfplay(turns: int = 5, seconds: float = 15.0) -> None:
     """Self-play on all cores, and the network alone on all cores, by turns."""
     cores, rates, where = machine.usable_cores(), [], dict[str, float]()
-    states = next(iter(Play(games.rules("blokus"), rows=GAMES).decisions(12)))[0]
+    states = next(iter(Play(games.open("blokus").rules, rows=GAMES).decisions(12)))[0]
     # In lock-step, so that all workers wait between turns.
     changes = {"device": "cpu", "workers": str(cores), "sync": True}
     players = make_training(changes)[1]

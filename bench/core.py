@@ -32,7 +32,7 @@ TARGETS = {
 
 def table_speed(windows: int = 6) -> None:
     """Random play, everything counted: choosing, play, score, deal, legal, observe."""
-    table = games.table("ofc", ROWS)
+    table = games.open("ofc").table(ROWS)
     speed(table)
     figure("ofc.table", max(speed(table) for _ in range(windows)), "decisions/s")
 
@@ -46,7 +46,7 @@ def speed(table, seconds: float = 1.0) -> float:
 
 def serve_speed(pipe: Connection) -> None:
     """A process that measures its own table whenever it is asked to."""
-    table = games.table("ofc", ROWS)
+    table = games.open("ofc").table(ROWS)
     speed(table)
     pipe.send(0.0)
     while pipe.recv():
@@ -84,7 +84,7 @@ def asked(pipes: list[Connection]) -> list[float]:
 
 def table_overhead(steps: int = 300, rounds: int = 9) -> None:
     """64 environments in a table against the same in the plainest loop that also keeps their results."""
-    from ludus.core.adapters import GymTable
+    from ludus.games.adapters import GymTable
     from slow_env import Slow
 
     table, envs = GymTable(Slow, 64), [Slow() for _ in range(64)]
@@ -144,7 +144,7 @@ def deal(random: np.random.Generator, cards: int, jokers: int) -> np.ndarray:
 
 
 def step_once(pipe: Connection) -> None:
-    table = games.table("ofc", 64)
+    table = games.open("ofc").table(64)
     turn = table.reset(0)
     table.step(turn.legal.argmax(1).astype(np.int32))
     pipe.send(True)
@@ -170,7 +170,7 @@ def main() -> None:
 
     if os.getloadavg()[0] > 0.5:
         print(f"the machine is busy (load {os.getloadavg()[0]:.1f}): figures may be low", file=sys.stderr)
-    games.warm_up("ofc", games.rules("ofc"))
+    games.warm_up("ofc", games.open("ofc").rules)
     table_speed()
     table_scaling()
     table_overhead()

@@ -11,26 +11,26 @@ from typing import Any
 
 import numpy as np
 import torch
+from ludus.train.central import DeviceBlock, DevicePolicy
+from ludus.train.search_pool import SearchPool
+from ludus.train.selfplay import SelfPlay
 
 from ludus import games
 from ludus.algos import alphazero, ppo
-from ludus.algos.alphazero.learner import Learner as AlphaZeroLearner
-from ludus.algos.ppo.learner import Learner as PpoLearner
+from ludus.algos.alphazero.learner import AlphaZeroLearner as AlphaZeroLearner
+from ludus.algos.ppo.learner import PpoLearner as PpoLearner
 from ludus.config import Config
 from ludus.core import seeds
 from ludus.core.block import Block
-from ludus.core.spec import Spec
+from ludus.core.spec import Part, Spec
 from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
 from ludus.nets.net import Net
 from ludus.search import SearchConfig, list_legal
-from ludus.train.central import DeviceBlock, DevicePolicy
-from ludus.train.search_pool import SearchPool
-from ludus.train.selfplay import SelfPlay
 from ludus.train.weights import Past
 from ludus.train.worker import Plan, Worker, make_policy
 
-RULES = games.rules("connect4")
+RULES = games.open("connect4").rules
 BOARD = NetConfig(channels=16, blocks=2)
 PLAIN = NetConfig(hidden=(64,))
 SEARCH = alphazero.Config(search=SearchConfig(4, "gumbel", 1.0, width=8), minibatch=32, learning_starts=32)
@@ -144,7 +144,7 @@ def check_policy(device: torch.device) -> None:
 def check_vectors(device: torch.device) -> None:
     """Continuous actions: played in a recorded graph, and learned from in another."""
     box = (np.full(2, -1, np.float32), np.full(2, 1, np.float32))
-    spec = Spec("vectors", 1, 0, (3,), np.dtype(np.float32), zero_sum=False, box=box)
+    spec = Spec("vectors", 1, 0, (Part("obs", (3,), np.dtype(np.float32)),), zero_sum=False, box=box)
     learner = PpoLearner(spec, Net(spec, PLAIN), ppo.Config(minibatch=16, epochs=1), str(device))
     policy, block = (
         DevicePolicy(learner.net, 16, device, seed=1),

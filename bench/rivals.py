@@ -196,7 +196,7 @@ def ofc_points(model, hands: int = 2000) -> float:
 
     from ludus import games, match
 
-    rules = games.rules("ofc", hands=1)
+    rules = games.open("ofc", hands=1).rules
     opponent, total = games.bot("random", "ofc", rules), 0.0
 
     class Learned:

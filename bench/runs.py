@@ -19,9 +19,9 @@ from figures import figure
 from ludus.config import overlay, resolve
 from ludus.nets.net import Net, flat_size, flatten
 from ludus.store.run import EVENTS, METRICS, read_lines
+from ludus.train.build import make_pool, train
 from ludus.train.layout import lay_out
-from ludus.train.loop import make_pool, spec_of, train
-from ludus.train.pool import ProcessPool
+from ludus.train.pools.process import ProcessPool
 from ludus.train.profile import Profile
 
 SOAK_S, KILLS = 600.0, 200

@@ -26,7 +26,7 @@ from ludus.core.dice import legal_choice
 from ludus.store import checkpoint
 from ludus.store.run import METRICS, read_lines
 from ludus.train.loop import spec_of, train
-from ludus.train.pool import make_context
+from ludus.train.pools.process import make_context
 from ludus.train.remote_table import RemoteTable
 
 FOLDER = Path(tempfile.gettempdir()) / f"ludus-bench-{os.getpid()}"

@@ -12,9 +12,9 @@ from rich.console import Console, RenderableType
 
 from ludus import games
 from ludus.core import seeds
+from ludus.core.screen import screen_of
 from ludus.store.run import METRICS, read_config, read_lines
 from ludus.ui.dashboard import Dashboard
-from ludus.ui.screen import screen_of
 
 FOLDER = Path(__file__).parent / "pictures"
 MOVES = 14
@@ -47,7 +47,7 @@ def dashboard(run: Path) -> Dashboard:
 
 def board() -> RenderableType:
     """Two greedy bots, in the middle of their game."""
-    rules = games.rules("blokus")
+    rules = games.open("blokus").rules
     bot, states, rng = games.bot("greedy", "blokus", rules), rules.blank(1), seeds.rows(5, 1)
     rules.deal(states, rng)
     for _ in range(MOVES):

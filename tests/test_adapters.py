@@ -14,10 +14,10 @@ from pettingzoo import ParallelEnv
 
 import ludus
 from ludus import games
-from ludus.core import adapters, seeds
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import RandomBot
-from ludus.core.spec import Spec
+from ludus.core.spec import Part, Spec
+from ludus.games import adapters, seeds
 
 GAMES = games.names()
 
@@ -38,7 +38,9 @@ class Race:
     """
 
     STATE = np.dtype([("moves", np.int8), ("last", np.int8), ("draw", np.uint8), ("paid", np.int8, 2)])
-    spec = Spec(game="race", seats=2, actions=3, obs_shape=(3,), state=STATE, stats=(), zero_sum=False)
+    spec = Spec(
+        game="race", seats=2, actions=3, parts=(Part("obs", (3,)),), state=STATE, stats=(), zero_sum=False
+    )
 
     def blank(self, n):
         return np.zeros(n, self.STATE)
@@ -828,7 +830,11 @@ def test_arguments_may_have_any_name():
 
     sys.modules["named_for_test"] = SimpleNamespace(Named=Named)
     try:
-        assert games.table("named_for_test:Named", 2, name="a", rows=1, path="b").spec.game.endswith("Named")
+        assert (
+            games.open("named_for_test:Named", name="a", rows=1, path="b")
+            .table(2)
+            .spec.game.endswith("Named")
+        )
     finally:
         del sys.modules["named_for_test"]
 

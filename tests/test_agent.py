@@ -36,7 +36,7 @@ class Noted:
 
 
 def test_an_agent_with_memory_remembers_every_game_and_seat_on_its_own(remembering):
-    rules = games.rules("tictactoe")
+    rules = games.open("tictactoe").rules
     agent = make_agent(rules, remembering)
     rng = np.random.default_rng(0)
     for tensor in agent.policy.net.parameters():  # so that what it remembers decides
@@ -59,7 +59,7 @@ def test_an_agent_with_memory_remembers_every_game_and_seat_on_its_own(rememberi
 def test_an_agent_with_memory_plays_matches_and_refuses_to_look_ahead(remembering):
     found = match.duel("tictactoe", str(remembering), "random", 6, cores=1)
     assert found.points.shape == (6, 2)
-    rules = games.rules("tictactoe")
+    rules = games.open("tictactoe").rules
     agent = make_agent(rules, remembering)
     assert isinstance(agent, RememberingAgent)
     with pytest.raises(Usage, match="can't look ahead"):

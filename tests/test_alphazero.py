@@ -14,12 +14,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ludus.train.selfplay import SelfPlay
 
 from commandline import one_line
 from ludus import games, match
 from ludus.algos.alphazero import Config, record, utility
 from ludus.algos.alphazero.evaluators import CpuNetwork
-from ludus.algos.alphazero.learner import Learner, packed
+from ludus.algos.alphazero.learner import packed
 from ludus.algos.alphazero.replay import Replay
 from ludus.core import seeds
 from ludus.core.block import Block
@@ -30,11 +31,10 @@ from ludus.search import Search, SearchConfig
 from ludus.search.evaluators import action_places
 from ludus.store import checkpoint
 from ludus.store.run import EVENTS, read_lines, read_weights
-from ludus.train.selfplay import SelfPlay
 from ludus.train.worker import Plan
 from trainings import gone, limit, ludus_command, wait_until, workers_of
 
-CONNECT4, BLOKUS = games.rules("connect4"), games.rules("blokus")
+CONNECT4, BLOKUS = games.open("connect4").rules, games.open("blokus").rules
 NET = NetConfig(channels=8, blocks=1)
 CONFIG = Config(search=SearchConfig(4, "gumbel", 1.0, width=64), fast_simulations=2, minibatch=32)
 TINY = {
@@ -242,7 +242,7 @@ def packed_owners(rules, states):
 
 @pytest.mark.parametrize("board", ["duo", "classic"])
 def test_every_action_has_a_place_of_its_own(board):
-    places = games.rules("blokus", board=board).spec.places
+    places = games.open("blokus", board=board).rules.spec.places
     assert np.unique(places).size == places.size and places.min() >= 0
 
 
@@ -287,7 +287,7 @@ def test_what_is_remembered_survives_into_any_room(room, times, other):
 @pytest.fixture
 def together(monkeypatch):
     monkeypatch.syspath_prepend(os.path.dirname(__file__))
-    return games.rules("together")
+    return games.open("together").rules
 
 
 def test_a_game_that_is_not_zero_sum_is_valued_for_each_seat(together):

@@ -11,9 +11,9 @@ from commandline import one_line
 from ludus import games, match
 from ludus.analysis import read_moves, split_moves, study
 from ludus.core import seeds
+from ludus.core.screen import screen_of
 from ludus.search.bot import SearchBot
 from ludus.ui.pictures import BOARD, FREE, MARGIN, TITLE
-from ludus.ui.screen import screen_of
 from ludus.ui.thoughts import heat_of
 
 THROWN_AWAY = "b2 a1 c1 a2 c3 a3"
@@ -35,7 +35,7 @@ def test_a_thrown_away_win_is_a_loss_of_value(ludus):
 
 
 def test_steps_tell_visits_values_and_the_position_after():
-    rules = games.rules("tictactoe")
+    rules = games.open("tictactoe").rules
     actions = read_moves(rules, THROWN_AWAY.split(), 0)
     steps = list(study(rules, SearchBot(rules), actions, 0))
     assert [step.seat for step in steps] == [0, 1, 0, 1, 0, 1] and [step.action for step in steps] == actions
@@ -49,7 +49,7 @@ def test_steps_tell_visits_values_and_the_position_after():
 
 @pytest.mark.parametrize("game", ["tictactoe", "connect4", "blokus"])
 def test_heat_is_the_policy_on_the_cells_that_a_move_takes(game):
-    rules = games.rules(game)
+    rules = games.open(game).rules
     screen = screen_of(game, rules)
     step = next(study(rules, SearchBot(rules), None, 0))
     heat = heat_of(screen, step.state, step.ideas)
@@ -64,7 +64,7 @@ def test_heat_is_the_policy_on_the_cells_that_a_move_takes(game):
 
 
 def test_choosing_is_thinking():
-    rules = games.rules("connect4")
+    rules = games.open("connect4").rules
     states = rules.blank(3)
     chosen = SearchBot(rules).choose(states, seeds.rows(1, 3))
     assert (chosen == SearchBot(rules).think(states, seeds.rows(1, 3)).best).all()

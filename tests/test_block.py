@@ -8,7 +8,7 @@ import pytest
 from ludus.algos import ppo
 from ludus.config import Config
 from ludus.core.block import ALIGNED, Block, Column, block_bytes
-from ludus.core.spec import Spec
+from ludus.core.spec import Part, Spec
 from ludus.processes import make_context
 
 ODD = [
@@ -18,8 +18,8 @@ ODD = [
     Column("value", (), np.dtype(np.float64)),
     Column("reward", (3,), np.dtype(np.float32)),
 ]
-FLOATS = Spec("made up", 1, 0, (4,), np.dtype(np.float32), box=(np.zeros(2), np.ones(2)))
-SPECS = [Spec("made up", 3, 11, (7,)), FLOATS]
+FLOATS = Spec("made up", 1, 0, (Part("obs", (4,), np.dtype(np.float32)),), box=(np.zeros(2), np.ones(2)))
+SPECS = [Spec("made up", 3, 11, (Part("obs", (7,)),)), FLOATS]
 LAYOUTS = [ODD, *(ppo.columns(Config(), spec) for spec in SPECS)]
 SIZES = [(1, 1), (7, 3), (64, 16)]
 

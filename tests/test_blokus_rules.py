@@ -19,7 +19,7 @@ CROSS = "e9,d10,e10,f10,e11"
 
 
 def dealt(board: str = "duo", n: int = 1) -> tuple:
-    rules = games.rules("blokus", board=board)
+    rules = games.open("blokus", board=board).rules
     states = rules.blank(n)
     rules.deal(states, seeds.rows(0, n))
     return rules, states
@@ -39,7 +39,7 @@ def legal_texts(rules, state: np.void) -> set[str]:
 
 def followed(board: str, seed: int):
     """A random game beside its slow twin: before each decision, and at last when it is over."""
-    rules, slow = games.rules("blokus", board=board), SlowGame(board)
+    rules, slow = games.open("blokus", board=board).rules, SlowGame(board)
     play = Play(rules, seed=seed, rows=1)
     for states, actions in play.decisions():
         yield rules, slow, states, actions
@@ -129,7 +129,7 @@ def test_legal_moves_of_classic_are_those_of_the_slow_generator(seed):
 
 
 def test_listed_moves_are_those_of_the_mask():
-    rules = games.rules("blokus")
+    rules = games.open("blokus").rules
     for states, _ in Play(rules).decisions():
         listed, counts = np.zeros((len(states), 2000), np.int32), np.zeros(len(states), np.int32)
         rules.list_legal(states, listed, counts)
@@ -173,7 +173,7 @@ def test_a_seat_passes_only_without_a_move_and_all_is_over_only_when_nobody_has_
 
 
 def test_a_pass_changes_nothing_but_whose_turn_it_is():
-    rules = games.rules("blokus")
+    rules = games.open("blokus").rules
     found = 0
     for states, actions in Play(rules, rows=64).decisions():
         passing = actions == rules.spec.actions - 1
@@ -190,7 +190,7 @@ def test_a_pass_changes_nothing_but_whose_turn_it_is():
 
 
 def test_no_action_is_legal_once_the_game_is_over():
-    play = Play(games.rules("blokus"))
+    play = Play(games.open("blokus").rules)
     for _ in play.decisions():
         pass
     assert not legal_of(play.rules, play.states).any()
@@ -217,7 +217,7 @@ def test_scores_are_the_lead_over_the_mean_of_the_others():
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_statistics_add_up(board):
-    play = Play(games.rules("blokus", board=board), rows=32)
+    play = Play(games.open("blokus", board=board).rules, rows=32)
     decisions = sum(len(actions) for _, actions in play.decisions())
     stats = np.zeros((32, play.rules.spec.seats, len(play.rules.spec.stats)), np.float32)
     play.rules.stats(play.states, stats)
@@ -233,7 +233,10 @@ def test_statistics_add_up(board):
 
 @pytest.mark.parametrize("first", [0.0, 0.5, 1.0])
 def test_results_can_be_shown_whatever_seats_were_played(first):
-    stats = dict.fromkeys(games.rules("blokus").spec.stats, 0.5) | {"first": first, "first_win": first / 2}
+    stats = dict.fromkeys(games.open("blokus").rules.spec.stats, 0.5) | {
+        "first": first,
+        "first_win": first / 2,
+    }
     assert games.find("blokus").columns(stats)["win % first"] == ("50.0" if first else "0.0")
 
 
@@ -279,7 +282,7 @@ def test_all_seats_see_the_same_when_all_play_the_same_numbers(board):
 @pytest.mark.parametrize("board", BOARDS)
 def test_symmetries_turn_planes_moves_and_games_alike(board):
     """A game and its image, move by move: what is seen, what is legal and what it brings stay images."""
-    rules = games.rules("blokus", board=board)
+    rules = games.open("blokus", board=board).rules
     for symmetry in rules.symmetries:
         to_image = np.argsort(symmetry.actions)
         image = rules.blank(8)
@@ -313,7 +316,7 @@ def test_no_other_turn_or_flip_keeps_start_points_and_order():
             grid[point] = seat + 1
         images = [np.rot90(part, quarters) for part in (grid, grid.T) for quarters in range(4)]
         assert sum((image == grid).all() for image in images) == kept
-        assert len(games.rules("blokus", board=board).symmetries) == kept
+        assert len(games.open("blokus", board=board).rules.symmetries) == kept
 
 
 # ---- states
@@ -321,18 +324,18 @@ def test_no_other_turn_or_flip_keeps_start_points_and_order():
 
 def test_a_state_is_small_and_whole():
     for board, most in (("duo", 256), ("classic", 704)):
-        state = games.rules("blokus", board=board).spec.state
+        state = games.open("blokus", board=board).rules.spec.state
         assert state.itemsize <= most and not conformance.has_padding(state)
 
 
 def test_classic_keeps_the_contract():
-    rules = games.rules("blokus", board="classic")
+    rules = games.open("blokus", board="classic").rules
     assert not {said: problem for said, problem in conformance.check(rules) if problem}
 
 
 def test_a_switch_that_is_no_board_is_explained():
     with pytest.raises(Usage, match="duo, classic"):
-        games.rules("blokus", board="trigon")
+        games.open("blokus", board="trigon").rules
 
 
 # ---- text
@@ -412,14 +415,14 @@ def test_a_state_that_cannot_be_is_refused(old, new, said):
     if said.endswith("start"):
         text = text.replace("...XXX", "X.....")
     with pytest.raises(Usage, match=said):
-        games.rules("blokus").parse(text)
+        games.open("blokus").rules.parse(text)
 
 
 # ---- bots, seeds
 
 
 def test_greedy_takes_the_largest_piece_and_then_the_most_corners():
-    rules = games.rules("blokus")
+    rules = games.open("blokus").rules
     greedy = games.bot("greedy", "blokus", rules)
     slow = SlowGame("duo")
     play = Play(rules, seed=7, rows=1)
@@ -442,13 +445,13 @@ def rank(slow: SlowGame, seat: int, text: str) -> tuple[int, int]:
 
 def test_greedy_does_not_repeat_one_game():
     """A bot that always plays the same makes a hundred games of a match one."""
-    rules = games.rules("blokus")
+    rules = games.open("blokus").rules
     greedy = games.bot("greedy", "blokus", rules)
     assert len({state.tobytes() for state in match.play_games(rules, [greedy, greedy], 50, 1)}) > 45
 
 
 def test_seeds_make_different_games_and_repeat_them():
-    rules = games.rules("blokus")
+    rules = games.open("blokus").rules
     greedy = games.bot("greedy", "blokus", rules)
     lineup = [greedy, RandomBot(rules)]
     once, again, other = (match.play_games(rules, lineup, 50, seed) for seed in (1, 1, 2))
@@ -458,7 +461,7 @@ def test_seeds_make_different_games_and_repeat_them():
 
 def test_greedy_beats_random_from_every_seat():
     for board in BOARDS:
-        rules = games.rules("blokus", board=board)
+        rules = games.open("blokus", board=board).rules
         greedy, others = games.bot("greedy", "blokus", rules), RandomBot(rules)
         for seat in range(rules.spec.seats):
             lineup = [greedy if place == seat else others for place in range(rules.spec.seats)]

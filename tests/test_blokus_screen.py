@@ -50,7 +50,7 @@ def test_a_piece_and_a_square_are_a_move(play):
 
 
 def test_names_of_pieces_that_are_squares_too_are_squares_where_they_can_be():
-    rules = games.rules("blokus")
+    rules = games.open("blokus").rules
     states = rules.blank(1)
     rules.deal(states, seeds.rows(0, 1))
     rules.play(states, np.array([rules.parse_action(states[0], "e10")], np.int32), seeds.rows(0, 1))
@@ -83,7 +83,7 @@ def test_classic_from_another_seat(play):
 
 
 def test_the_largest_board_is_whole_in_a_narrow_terminal():
-    rules = games.rules("blokus", board="classic")
+    rules = games.open("blokus", board="classic").rules
     states = rules.blank(1)
     rules.deal(states, seeds.rows(0, 1))
     assert (
@@ -92,7 +92,7 @@ def test_the_largest_board_is_whole_in_a_narrow_terminal():
 
 
 def test_a_seat_without_a_move_is_told_to_pass():
-    rules = games.rules("blokus")
+    rules = games.open("blokus").rules
     screen = BlokusScreen(rules)
     for states, actions in Play(rules, rows=8).decisions():
         passing = np.flatnonzero(actions == rules.spec.actions - 1)
@@ -106,7 +106,7 @@ def test_a_seat_without_a_move_is_told_to_pass():
 
 
 def test_the_end_names_points_and_winner():
-    rules = games.rules("blokus")
+    rules = games.open("blokus").rules
     screen = BlokusScreen(rules)
     for states, actions in Play(rules, rows=1).decisions():
         after = states.copy()

@@ -6,6 +6,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 import torch
+from ludus.train.search_pool import SearchPool
 
 from ludus import games
 from ludus.algos.alphazero import record
@@ -19,12 +20,15 @@ from ludus.nets.net import flat_size, flatten
 from ludus.search import list_legal
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint
-from ludus.train.search_pool import SearchPool
 from ludus.train.weights import Past
 from ludus.train.worker import Plan
 
 CONFIG = NetConfig(channels=8, blocks=2)
-RULES = [games.rules("connect4"), games.rules("blokus"), games.rules("blokus", board="classic")]
+RULES = [
+    games.open("connect4").rules,
+    games.open("blokus").rules,
+    games.open("blokus", board="classic").rules,
+]
 NAMES = ["connect4", "blokus", "classic"]
 
 

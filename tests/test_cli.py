@@ -245,7 +245,7 @@ def test_discards_of_others_stay_hidden(ludus):
     cards = set(re.findall(r"[2-9TJQKA][♣♦♥♠]|X[12]", before))
     # 13 on each board; of discards only the four of this seat, in a deck of 54 with 34 dealt.
     assert len(cards) == 13 + 13 + 4
-    rules = games.rules("ofc", seats=2)
+    rules = games.open("ofc", seats=2).rules
     states = rules.blank(1)
     states[0]["drawn"], states[0]["street"] = (0, 20, 51, 255, 255), 1
     told = OfcScreen(rules).told(states[0], 243 + 1 * 9 + 2 * 3 + 0)
@@ -260,7 +260,7 @@ def test_fantasyland_cards_of_others_stay_face_down():
     from ludus.games.ofc.hand import start_hand
     from ludus.games.ofc.screen import OfcScreen
 
-    rules = games.rules("ofc", seats=2)
+    rules = games.open("ofc", seats=2).rules
     states, rng = rules.blank(1), seeds.rows(0, 1)
     rules.deal(states, rng)
     states[0]["fantasy_cards"][1] = 14
@@ -401,7 +401,7 @@ def test_a_record_of_any_game_reads_back():
         ("ofc", {"seats": 2, "hands": 1, "stay_middle": True}),
         ("blokus", {"board": "duo"}),
     ):
-        rules = games.rules(game, **options)
+        rules = games.open(game, **options).rules
         play, moves, actions = Play(rules, rows=1), [], []
         play.states, play.rng = rules.blank(1), seeds.rows(9, 1, "deal")
         rules.deal(play.states, play.rng)

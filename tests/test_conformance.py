@@ -15,7 +15,7 @@ from ludus.games.tictactoe.rules import STATE, TicTacToe
 @pytest.mark.parametrize("promise", conformance.CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("game", games.names())
 def test_every_game_keeps_the_contract(game, promise):
-    promise(games.rules(game))
+    promise(games.open(game).rules)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_every_game_keeps_the_contract(game, promise):
 )
 def test_ofc_keeps_the_contract_with_its_switches(switches):
     problems = {
-        said: problem for said, problem in conformance.check(games.rules("ofc", **switches)) if problem
+        said: problem for said, problem in conformance.check(games.open("ofc", **switches).rules) if problem
     }
     assert not problems
 

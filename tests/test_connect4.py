@@ -8,7 +8,7 @@ from ludus.core import seeds
 from ludus.core.conformance import Play, legal_of, observation_of, score_of
 from ludus.core.errors import Usage
 
-RULES = games.rules("connect4")
+RULES = games.open("connect4").rules
 
 
 def test_as_many_positions_as_others_counted():

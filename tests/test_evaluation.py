@@ -75,7 +75,6 @@ def test_a_resumed_run_is_evaluated_as_one_that_was_never_interrupted(tmp_path):
 
 def test_it_tells_a_good_agent_from_a_bad_one(tmp_path):
     """The weights that play are those of the learner, now."""
-    from ludus.algos.ppo.learner import Learner
     from ludus.nets.net import Net
 
     config = config_of("tictactoe", eval_games=100, sync=True)

@@ -277,7 +277,7 @@ def test_staying_is_worth_giving_up_royalties_up_to_its_value():
 )
 def test_the_last_hand_of_a_session_does_not_pay_for_staying(hand, switches, stays_):
     """As above: a full house earns more, quads stay. Valued Fantasyland is paid at once, even then."""
-    rules = games.rules("ofc", seats=2, hands=2, **switches)
+    rules = games.open("ofc", seats=2, hands=2, **switches).rules
     states = rules.blank(1)
     states["hand"], states["fantasy_cards"] = hand, [15, 0, 0]
     cards = "Ac Jd Jc Qh Th 8h 6h 2h 5c 5s 2c 2d 2s 7d 3s"

@@ -13,9 +13,9 @@ from commandline import one_line
 from ludus import games
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import RandomBot
-from ludus.gtp.client import Client, EnginePlayer
-from ludus.gtp.engine import COMMANDS, Engine
-from ludus.gtp.match import EngineTable, command_line, engine_duel, place, random_opening
+from ludus.games.blokus.gtp.client import Client, EnginePlayer
+from ludus.games.blokus.gtp.engine import COMMANDS, Engine
+from ludus.games.blokus.gtp.match import EngineTable, command_line, engine_duel, place, random_opening
 from ludus.match import MatchOptions, duel
 
 LUDUS = [sys.executable, "-m", "ludus.cli", "gtp", "blokus", "--bot", "greedy"]
@@ -24,7 +24,7 @@ FIRST, SECOND = "e9,d10,e10,f10,e11", "i4,h5,i5,j5,i6"
 
 @pytest.fixture(scope="module")
 def rules():
-    return games.rules("blokus")
+    return games.open("blokus").rules
 
 
 @pytest.fixture
@@ -358,7 +358,7 @@ def test_pentobi_is_started_as_it_should_be(rules):
     found = command_line("pentobi:3", rules, MatchOptions(pentobi=sys.executable, seed=7))
     assert found[1:] == ["--quiet", "--game", "duo", "--level", "3", "--seed", "7", "--nobook", "--noresign"]
     with pytest.raises(Usage, match="plays blokus, not tictactoe"):
-        command_line("pentobi:3", games.rules("tictactoe"), MatchOptions())
+        command_line("pentobi:3", games.open("tictactoe").rules, MatchOptions())
 
 
 # ---- runs

@@ -7,12 +7,11 @@ import numpy as np
 import psutil
 import pytest
 
-from ludus.algos.ppo.learner import Learner
 from ludus.config import overlay, resolve
 from ludus.core.errors import Usage
 from ludus.nets.net import Net, flat_size, flatten
+from ludus.train.build import make_pool
 from ludus.train.layout import Sizer, lay_out
-from ludus.train.loop import make_pool, spec_of
 from ludus.train.measure import measured_layout
 from trainings import wait_until, workers_of
 

@@ -11,7 +11,7 @@ from ludus.config import overlay, resolve
 from ludus.core import seeds
 from ludus.core.block import Block
 from ludus.core.errors import Usage
-from ludus.core.spec import Spec
+from ludus.core.spec import Part, Spec
 from ludus.core.table import Finished, Turn
 from ludus.nets import NetConfig
 from ludus.train.league import LEARNER, RandomPlayer, Seating
@@ -28,7 +28,7 @@ class Scores:
     rows = 1
 
     def __init__(self, seats: int) -> None:
-        self.spec = Spec("made up", seats, 2, (1,))
+        self.spec = Spec("made up", seats, 2, (Part("obs", (1,)),))
 
 
 def share_won(lineup: list[int], scores: list[list[float]]) -> float:
@@ -113,7 +113,7 @@ def test_a_game_that_was_lost_is_worth_nobody_knows_what(importable):
 
 def test_random_players_draw_vectors_from_the_whole_box():
     low, high = np.array([[-2.0, 0.0]], np.float32), np.array([[1.0, 10.0]], np.float32)
-    spec, rows = Spec("box", 2, 0, (1,), box=(low, high)), 400
+    spec, rows = Spec("box", 2, 0, (Part("obs", (1,)),), box=(low, high)), 400
     player = RandomPlayer(spec, seeds.rows(0, rows))
     turn = Turn(*[np.zeros((rows, 0), bool)] * 6)
     drawn = np.concatenate([player.choose(np.arange(rows), turn) for _ in range(20)])

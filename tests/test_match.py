@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from commandline import one_line
-from ludus import games, match, statistics
+from ludus import games, match
+from ludus.core import statistics
 
 TABLE = {
     1: 12.7062,
@@ -56,8 +57,8 @@ def test_one_deal_has_no_interval(ludus):
 
 def test_chance_is_found_in_deals():
     for game in ("tictactoe", "connect4", "blokus"):
-        assert match.is_without_chance(games.rules(game))
-    assert not match.is_without_chance(games.rules("ofc"))
+        assert match.is_without_chance(games.open(game).rules)
+    assert not match.is_without_chance(games.open("ofc").rules)
 
 
 DICE_GAME = '''
@@ -81,16 +82,16 @@ def make_rules(options):
 def test_chance_in_moves_alone_needs_no_opening(tmp_path, monkeypatch):
     (tmp_path / "dice_game.py").write_text(DICE_GAME)
     monkeypatch.syspath_prepend(tmp_path)
-    rules = games.rules("dice_game")
+    rules = games.open("dice_game").rules
     assert not match.is_without_chance(rules) and match.opening_of("dice_game", rules, None) == 0
 
 
 def test_matches_without_chance_begin_with_random_moves():
     """Two players that always do the same, in a game that doesn't say how its matches begin."""
-    rules = games.rules("tictactoe")
+    rules = games.open("tictactoe").rules
     assert match.opening_of("tictactoe", rules, None) == 2
     assert match.opening_of("tictactoe", rules, 0) == 0
-    assert match.opening_of("ofc", games.rules("ofc"), None) == 0
+    assert match.opening_of("ofc", games.open("ofc").rules, None) == 0
     duel = match.duel("tictactoe", "greedy", "greedy", 40, cores=1)
     assert len(np.unique(duel.points, axis=0)) > 1
 
@@ -113,7 +114,7 @@ def shown(duels, monkeypatch, width: int) -> str:
     return captured.get()
 
 
-STATS = dict.fromkeys(games.rules("ofc").spec.stats, 1.0)
+STATS = dict.fromkeys(games.open("ofc").rules.spec.stats, 1.0)
 
 
 @pytest.mark.parametrize("width", [80, 160])

@@ -6,8 +6,8 @@ import torch
 from gymnasium import spaces
 
 from ludus.algos.ppo.learner import log_prob
-from ludus.core.adapters.spaces import obs_form
 from ludus.core.spec import Spec
+from ludus.games.adapters.spaces import obs_form
 from ludus.nets import NetConfig, image_shape
 from ludus.nets.net import Net, flat_size, flatten, unflatten
 from ludus.nets.plain import PlainPolicy, shapes

@@ -33,7 +33,7 @@ def stat(states: np.ndarray, name: str) -> np.ndarray:
 
 def last_decision(boards: list[str], drawn: str, **switches) -> tuple:
     """A one-hand session before the last placement: the last seat (0) has three cards to place."""
-    rules = games.rules("ofc", seats=len(boards), **switches)
+    rules = games.open("ofc", seats=len(boards), **switches).rules
     order = [*boards]
     seat_text = [
         f"board {board}; out; fantasy 0; points 0; stats {' '.join(['0'] * len(STATS))}" for board in order
@@ -48,13 +48,13 @@ def place(rules, states: np.ndarray, action: str) -> np.ndarray:
 
 
 def test_there_are_232_ways_to_place_the_first_five_cards():
-    play = Play(games.rules("ofc"))
+    play = Play(games.open("ofc").rules)
     legal = legal_of(play.rules, play.states)
     assert (legal[:, :243].sum(1) == 232).all() and not legal[:, 243:].any()
 
 
 def test_an_action_id_has_one_meaning():
-    rules = games.rules("ofc")
+    rules = games.open("ofc").rules
     for number, (states, _) in enumerate(Play(rules, rows=2).decisions()):
         legal = np.flatnonzero(legal_of(rules, states[:1])[0])
         first = states[0]["street"] == 0
@@ -74,7 +74,7 @@ def test_an_action_id_has_one_meaning():
     hands=st.sampled_from([1, 4]),
 )
 def test_random_play_keeps_the_deck_and_the_rows(seed, seats, jokers, fantasyland, hands):
-    rules = games.rules("ofc", seats=seats, jokers=jokers, fantasyland=fantasyland, hands=hands)
+    rules = games.open("ofc", seats=seats, jokers=jokers, fantasyland=fantasyland, hands=hands).rules
     play = Play(rules, seed=seed, rows=4)
     for states, _ in play.decisions():
         for state in states:
@@ -89,12 +89,12 @@ def test_random_play_keeps_the_deck_and_the_rows(seed, seats, jokers, fantasylan
 
 
 def test_a_hand_has_five_decisions_for_each_seat():
-    play = Play(games.rules("ofc", hands=1, **NEVER))
+    play = Play(games.open("ofc", hands=1, **NEVER).rules)
     assert sum(len(actions) for _, actions in play.decisions()) == 15 * len(play.states)
 
 
 def test_left_of_the_button_acts_first_and_the_button_moves():
-    rules = games.rules("ofc", hands=6, **NEVER)
+    rules = games.open("ofc", hands=6, **NEVER).rules
     buttons = []
     for states, _ in Play(rules, rows=1).decisions():
         state = states[0]
@@ -106,14 +106,14 @@ def test_left_of_the_button_acts_first_and_the_button_moves():
 
 
 def test_cards_come_equally_often():
-    play = Play(games.rules("ofc"), rows=4000)
+    play = Play(games.open("ofc").rules, rows=4000)
     drawn = np.bincount(play.states["drawn"].ravel(), minlength=54)[:54]
     expected = 4000 * 5 / 54
     assert (np.abs(drawn - expected) < 5 * np.sqrt(expected)).all()
 
 
 def test_the_state_does_not_know_what_comes_next():
-    rules = games.rules("ofc")
+    rules = games.open("ofc").rules
     for states, actions in Play(rules, rows=8).decisions(most=3):
         one, other = states.copy(), states.copy()
         rules.play(one, actions, seeds.rows(1, len(states)))
@@ -163,7 +163,7 @@ def test_fantasyland_off_or_valued_deals_none():
 
 
 def test_fantasyland_carries_over_is_played_and_may_stay():
-    rules = games.rules("ofc", hands=60)
+    rules = games.open("ofc", hands=60).rules
     greedy = games.bot("greedy", "ofc", rules)
     final = match.play_games(rules, [greedy] * 3, 64, seed=3)
     assert (stat(final, "hands") + stat(final, "fl_hands") == 60).all()
@@ -175,7 +175,7 @@ def test_fantasyland_carries_over_is_played_and_may_stay():
 
 
 def with_fantasy_seat() -> tuple:
-    rules = games.rules("ofc", hands=2)
+    rules = games.open("ofc", hands=2).rules
     cards = "As Ad 2c 2d 3h 4s 5c 6d 7h 8s 9c Td Jh Qs"
     zeros = " ".join(["0"] * len(STATS))
     line = f"""hand 1; button 2; turn 1; street 1; drawn Kc Kd Ks;
@@ -198,7 +198,7 @@ def test_hidden_cards_stay_hidden():
 
 
 def test_a_redeal_leaves_what_the_seat_knows():
-    rules = games.rules("ofc")
+    rules = games.open("ofc").rules
     for number, (states, _) in enumerate(Play(rules, rows=8).decisions(most=60)):
         redealt = states.copy()
         rules.redeal(redealt, seeds.rows(number, len(states)))
@@ -263,11 +263,11 @@ def test_a_state_that_cannot_be_is_refused(broken):
 )
 def test_wrong_switches_are_explained(switches):
     with pytest.raises(Usage):
-        games.rules("ofc", **switches)
+        games.open("ofc", **switches).rules
 
 
 def test_rollout_beats_greedy_beats_random():
-    rules = games.rules("ofc", hands=1, fantasyland_hands="valued")
+    rules = games.open("ofc", hands=1, fantasyland_hands="valued").rules
     greedy, rollout = (games.bot(name, "ofc", rules) for name in ("greedy", "rollout"))
     points = match.play_games(rules, [greedy, RandomBot(rules), RandomBot(rules)], 400, 1)["points"]
     assert points[:, 0].mean() > 10

@@ -162,7 +162,7 @@ def test_an_exported_policy_computes_the_same(game, trained):
     folder, _ = trained(game, workers="0", decisions=1_000)
     done = ludus("export", str(folder), "--onnx", "--csv", cwd=folder)
     assert done.returncode == 0, done.stderr
-    table = games.table(game, 5)
+    table = games.open(game).table(5)
     turn, config = table.reset(9), read_config(folder)
     net = Net(table.spec, config.net)
     net.load_state_dict({name: torch.from_numpy(array) for name, array in read_weights(folder).items()})

@@ -10,9 +10,9 @@ from ludus import config
 from ludus.algos.cuda_graph import copied, device_settings, load_optimiser, rate_of, set_precision, set_rate
 from ludus.algos.ppo import STRETCH, Config, columns
 from ludus.algos.ppo.advantages import advantages, stretches
-from ludus.algos.ppo.learner import Learner
+from ludus.algos.ppo.learner import PpoLearner
 from ludus.core.block import Block
-from ludus.core.spec import Spec
+from ludus.core.spec import Part, Spec
 from ludus.nets import NetConfig
 from ludus.nets.net import Net
 
@@ -155,7 +155,7 @@ def test_the_correction_for_an_older_policy_never_exceeds_one():
 
 # ---- the learner
 
-BANDIT = Spec("bandit", 1, 4, (3,), np.dtype(np.uint8))
+BANDIT = Spec("bandit", 1, 4, (Part("obs", (3,), np.dtype(np.uint8)),))
 REWARDED, NEVER_LEGAL = 2, 3
 
 
@@ -281,7 +281,7 @@ def test_at_the_end_of_the_run_the_rates_are_what_they_should_decay_to():
 
 
 def test_a_restored_learner_goes_on_exactly_as_the_one_that_was_saved():
-    spec = Spec("bandit", 1, 4, (3,), FLOAT32)
+    spec = Spec("bandit", 1, 4, (Part("obs", (3,), FLOAT32),))
     first, second = make_learner(spec, seed=0), make_learner(spec, seed=1)
     for seed in range(3):
         first.learn([bandit(first, seed)], off_policy=False)
@@ -300,7 +300,7 @@ def test_a_restored_learner_goes_on_exactly_as_the_one_that_was_saved():
 
 
 def test_observations_are_measured_over_all_blocks():
-    spec = Spec("bandit", 1, 4, (3,), FLOAT32)
+    spec = Spec("bandit", 1, 4, (Part("obs", (3,), FLOAT32),))
     learner, rng, seen = make_learner(spec), np.random.default_rng(0), []
     for mean in (5, -3, 40):
         block = bandit(learner)
@@ -314,7 +314,7 @@ def test_observations_are_measured_over_all_blocks():
 
 def test_vectors_as_actions_are_learned_too():
     low = np.full((2, 2), -1, np.float32)
-    spec = Spec("box", 1, 0, (3,), FLOAT32, box=(low, -low))
+    spec = Spec("box", 1, 0, (Part("obs", (3,), FLOAT32),), box=(low, -low))
     learner, rng = make_learner(spec, learning_rate=3e-3), np.random.default_rng(0)
     for _ in range(25):  # paid for large actions
         block = Block(columns(config.Config(ppo=learner.config), spec), 16, 16)
@@ -398,10 +398,17 @@ def test_an_older_policys_values_are_corrected_and_its_advantages_are_not():
     obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))
     with torch.no_grad():
         value = learner.net(obs, legal)[1]
-    block["logp"][...] += np.log(4)  # as if it had been played four times as often: rho is 1/4
+    block["logp"][:, ::2] += np.log(4)  # as if half of them had been played four times as often: rho is 1/4
+    rho = torch.ones(block["logp"].shape)
+    rho[:, ::2] = 1 / 4
     reward = torch.from_numpy(block["reward"]).flatten()
+<<<<<<< HEAD
     learner.learn([block], off_policy=True)
     torch.testing.assert_close(learner._data["target"], value + (reward - value) / 4)
+=======
+    learner.learn([block], behind=True)
+    torch.testing.assert_close(learner._data["target"], value + rho.flatten() * (reward - value))
+>>>>>>> verify
     advantage = reward - value
     torch.testing.assert_close(
         learner._data["adv"], (advantage - advantage.mean()) / (advantage.std() + 1e-8)

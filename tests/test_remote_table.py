@@ -10,7 +10,7 @@ import pytest
 from ludus import games
 from ludus.core.errors import Failure
 from ludus.train import remote_table
-from ludus.train.pool import make_context
+from ludus.train.pools.process import make_context
 from ludus.train.remote_table import RemoteTable
 
 
@@ -21,7 +21,7 @@ def remote(monkeypatch):
     made = []
 
     def make(game: str, rows: int = 4) -> RemoteTable:
-        here = games.table(game, 1)
+        here = games.open(game).table(1)
         here.close()
         made.append(RemoteTable(make_context(), game, rows, here.spec, {}))
         return made[-1]
@@ -47,7 +47,7 @@ GAMES = ["gym:CartPole-v1", "gym:Pendulum-v1", "zoo:classic/connect_four_v3", "c
 
 @pytest.mark.parametrize("game", GAMES)
 def test_it_plays_the_same_games_as_a_table_here(game, remote):
-    far, near = remote(game), games.table(game, 4)
+    far, near = remote(game), games.open(game).table(4)
     rng = np.random.default_rng(0)
     assert_same(far.reset(3), turn := near.reset(3))
     for _ in range(210):  # longer than Pendulum's limit of 200
@@ -60,7 +60,7 @@ def test_it_plays_the_same_games_as_a_table_here(game, remote):
 
 
 def test_some_rows_can_move_alone(remote):
-    far, near = remote("gym:CartPole-v1"), games.table("gym:CartPole-v1", 4)
+    far, near = remote("gym:CartPole-v1"), games.open("gym:CartPole-v1").table(4)
     far.reset(1), near.reset(1)
     actions, rows = np.array([1, 0], np.int32), np.array([0, 2])
     assert_same(far.step(actions, rows), near.step(actions, rows))

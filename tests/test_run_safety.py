@@ -378,6 +378,26 @@ def test_a_folder_that_may_only_be_read_is_listed_but_not_trained(ludus):
     assert code == 1 and "can't write to run: Permission denied" in one_line(err)
 
 
+class Windows:
+    """Its `os`: folders can't be opened there."""
+
+    name = "nt"
+
+    def __getattr__(self, name: str):
+        return getattr(os, name)
+
+    def open(self, path, flags):
+        if Path(path).is_dir():
+            raise PermissionError(f"{path} is a folder")
+        return os.open(path, flags)
+
+
+def test_files_are_written_where_folders_cant_be_opened(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "os", Windows())
+    checkpoint.write_whole(tmp_path / "file", b"whole")
+    assert files(tmp_path) == {"file": b"whole"}
+
+
 def test_an_error_of_the_system_is_one_line(ludus, monkeypatch):
     def fail(*args) -> None:
         raise OSError(28, "No space left on device", "somewhere")

@@ -16,12 +16,11 @@ import psutil
 import pytest
 import torch
 
-from ludus.algos.ppo.learner import Learner
 from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint
 from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, read_lines, read_weights
-from ludus.train.pool import ProcessPool
+from ludus.train.pools.process import ProcessPool
 from trainings import limit, ludus, reproducible, wait_until, workers_of
 
 

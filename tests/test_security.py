@@ -10,8 +10,8 @@ import tomli_w
 
 from commandline import one_line
 from ludus import games
-from ludus.core.adapters.load import imported
 from ludus.core.errors import Usage
+from ludus.games.adapters.load import imported
 from ludus.store import trust
 from ludus.store.run import peek_config, read_config, trust_run
 

@@ -15,7 +15,6 @@ import psutil
 import pytest
 
 from ludus.algos import ppo
-from ludus.algos.ppo.learner import Learner
 from ludus.config import Config, overlay, resolve
 from ludus.core.block import Block
 from ludus.core.errors import Failure, Usage
@@ -23,9 +22,9 @@ from ludus.match import table_duel
 from ludus.nets import NetConfig
 from ludus.nets.net import Net, flat_size, flatten
 from ludus.store.run import LOG, METRICS, read_config, read_weights
+from ludus.train.build import make_pool
 from ludus.train.layout import lay_out
-from ludus.train.loop import make_pool, spec_of
-from ludus.train.pool import TRIES
+from ludus.train.pools.process import TRIES
 from ludus.train.worker import Plan, Worker
 from trainings import EXAMPLES, gone, limit, reproducible, shared_memory, wait_until, workers_of
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ludus.core.errors import Usage
-from ludus.core.spec import Spec
+from ludus.core.spec import Part, Spec
 
 ROUNDS, CHOICES = 4, 3
 STATE = np.dtype([("chosen", np.int8, (2 * ROUNDS,)), ("moves", np.int8)])
@@ -19,7 +19,7 @@ class Options:
 
 class Together:
     spec = Spec(
-        "together", seats=2, actions=CHOICES, obs_shape=(CHOICES, 2, ROUNDS), state=STATE, stats=("moves",),
+        "together", seats=2, actions=CHOICES, parts=(Part("obs", (CHOICES, 2, ROUNDS)),), state=STATE, stats=("moves",),
         zero_sum=False, chance=False,
     )  # fmt: skip
 
