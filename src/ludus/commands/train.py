@@ -48,7 +48,7 @@ EXTRA: dict[str, Any] = {
         (),
     ),
     "config": (
-        Annotated[str, arg(metavar="FILE", help="A TOML file with any of these, groups as in [ppo].")],
+        Annotated[str, arg(metavar="FILE", help="A TOML file with any of these, groups as in [net].")],
         "",
     ),
     "overwrite": (
@@ -82,7 +82,7 @@ def _parse(args: list[str], run: str = "") -> tuple[Config, Any]:
     """The configuration, and all flags. run: the one that goes on, if one does"""
     if not args or args[0].startswith("-"):
         if "-h" in args or "--help" in args:
-            args = ["tictactoe", *args]
+            args = [games.names()[-1], *args]
         else:
             raise Usage("say which game to train, as in `ludus train ofc`")
     game, rest = args[0], args[1:]
@@ -213,7 +213,7 @@ def resume(args: list[str]) -> None:
     """Go on with a run as it was configured; flags change what may change."""
     if not args or args[0].startswith("-"):
         if "-h" in args or "--help" in args:
-            _parse(["tictactoe", "--help"], "RUN|latest|URL")
+            _parse([games.names()[-1], "--help"], "RUN|latest|URL")
         raise Usage("say which run goes on, as in `ludus resume runs/ofc-quick` or `ludus resume latest`")
     flags = [word for word in args[1:] if word != "--trust"]
     if "--overwrite" in flags:

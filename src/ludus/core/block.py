@@ -1,7 +1,7 @@
 """Block: a fixed number of decisions as named columns over one buffer, so that none is ever pickled."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ class Column(NamedTuple):
 class Block:
     """Columns [steps, rows, *shape] over a buffer that may be shared with another process."""
 
-    def __init__(self, columns: Sequence[Column], steps: int, rows: int, buffer=None) -> None:
+    def __init__(self, columns: Sequence[Column], steps: int, rows: int, buffer: Any = None) -> None:
         self.columns, self.steps, self.rows = tuple(columns), steps, rows
         if buffer is None:
             buffer = bytearray(block_bytes(columns, steps, rows))

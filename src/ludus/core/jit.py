@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numba
 from numba.core import config as numba_config
@@ -27,7 +28,7 @@ NOT_OURS = ("__pycache__", "site-packages", "node_modules")
 KEEP_DAYS = 14
 
 
-def njit(function: Callable | None = None, **options) -> Callable:
+def njit(function: Callable | None = None, **options: Any) -> Callable:
     """`numba.njit` that releases the GIL and keeps its machine code for the next process."""
     if function is None:
         return functools.partial(njit, **options)

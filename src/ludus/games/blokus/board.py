@@ -6,7 +6,7 @@ as people see it.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class Symmetry(NamedTuple):
         return image
 
 
-def turned(row, column, side: int, quarters: int):
+def turned(row: Any, column: Any, side: int, quarters: int) -> tuple[Any, Any]:
     """Turned counter-clockwise, which brings the top right corner to the top left."""
     for _ in range(quarters % 4):
         row, column = side - 1 - column, row
@@ -149,7 +149,7 @@ def _placements(side: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return shape, row, column
 
 
-def _renumbered(side: int, move) -> np.ndarray:
+def _renumbered(side: int, move: Any) -> np.ndarray:
     """The number of every action after `move(rows, columns)` of all squares. int32 [P + 1]"""
     shape, row, column = _placements(side)
     numbers = np.empty(len(shape) + 1, np.int32)

@@ -1,9 +1,12 @@
 """Bots for Blokus."""
 
+from typing import Any
+
 import numpy as np
 
 from ludus.core.dice import below
 from ludus.core.jit import njit
+from ludus.core.rules import States, Streams
 from ludus.games.blokus.moves import list_actions, place
 from ludus.games.blokus.pieces import PIECE_SIZE
 
@@ -57,10 +60,10 @@ def greedy_rows(board, states, rng, out):
 class Greedy:
     """The largest piece that fits, where it leaves the most corners to go on from; any of equals."""
 
-    def __init__(self, rules):
+    def __init__(self, rules: Any) -> None:
         self.rules = rules
 
-    def choose(self, states, rng):
+    def choose(self, states: States, rng: Streams) -> np.ndarray:
         actions = np.zeros(len(states), np.int32)
         greedy_rows(self.rules.board, states, rng, actions)
         return actions

@@ -4,6 +4,7 @@ import numpy as np
 
 from ludus.core.errors import Usage
 from ludus.core.jit import njit
+from ludus.core.rules import States, Streams
 from ludus.core.spec import Part, Spec
 from ludus.games.blokus import Options, text
 from ludus.games.blokus.board import LAYOUTS, make_board, places, symmetries
@@ -103,40 +104,40 @@ class Blokus:
             owned=True,
         )
 
-    def blank(self, n):
+    def blank(self, n: int) -> States:
         return np.zeros(n, self.spec.state)
 
-    def deal(self, states, rng):
+    def deal(self, states: States, rng: Streams) -> None:
         deal_rows(self.board, states)
 
-    def seat(self, states):
+    def seat(self, states: States) -> np.ndarray:
         return states["turn"].copy()
 
-    def over(self, states):
+    def over(self, states: States) -> np.ndarray:
         return states["stuck"] == (1 << self.spec.seats) - 1
 
-    def legal(self, states, out):
+    def legal(self, states: States, out: np.ndarray) -> None:
         legal_rows(self.board, states, out)
 
-    def list_legal(self, states, out, counts):
+    def list_legal(self, states: States, out: np.ndarray, counts: np.ndarray) -> None:
         """The legal actions as numbers: as many as there is room for, and how many there are.
 
         out: int32 [N, room]; counts: int32 [N]
         """
         list_rows(self.board, states, out, counts)
 
-    def observe(self, states, out):
+    def observe(self, states: States, out: np.ndarray) -> None:
         observe_rows(self.board, states, out)
 
-    def play(self, states, actions, rng):
+    def play(self, states: States, actions: np.ndarray, rng: Streams) -> None:
         play_rows(self.board, states, actions)
 
-    def score(self, states, out):
+    def score(self, states: States, out: np.ndarray) -> None:
         """How far each seat is ahead of the mean of the others: in Duo, the difference."""
         points, seats = states["points"].astype(np.float32), self.spec.seats
         out[:] = (seats * points - points.sum(1, keepdims=True)) / (seats - 1)
 
-    def stats(self, states, out):
+    def stats(self, states: States, out: np.ndarray) -> None:
         points = states["points"]
         best = points == points.max(1, keepdims=True)
         alone = best.sum(1, keepdims=True) == 1
@@ -156,25 +157,33 @@ class Blokus:
         for place, name in enumerate(STATS):
             out[:, :, place] = found[name]
 
-    def owners(self, states, seat, out):
+    def owners(self, states: States, seat: np.ndarray, out: np.ndarray) -> None:
         """Who covers each square, in the view of a seat. seat: int8 [N]; out: bool [N, seats, squares]"""
         owner_rows(self.board, states, seat, out)
 
-    def redeal(self, states, rng):
+    def redeal(self, states: States, rng: Streams) -> None:
         pass  # nothing is hidden
 
-    def estimate(self, states, actions, counts, rng, logits, values):
+    def estimate(
+        self,
+        states: States,
+        actions: np.ndarray,
+        counts: np.ndarray,
+        rng: Streams,
+        logits: np.ndarray,
+        values: np.ndarray,
+    ) -> None:
         """For search without a network, as `Evaluator` in search/evaluators.py."""
         estimate_rows(self.board, states, actions, counts, rng, logits, values)
 
-    def text(self, state):
+    def text(self, state: np.void) -> str:
         return text.state_text(self, state)
 
-    def parse(self, line):
+    def parse(self, line: str) -> States:
         return text.parse_state(self, line)
 
-    def action_text(self, state, action):
+    def action_text(self, state: np.void, action: int) -> str:
         return text.action_text(self, state, action)
 
-    def parse_action(self, state, line):
+    def parse_action(self, state: np.void, line: str) -> int:
         return text.parse_action(self, state, line)

@@ -1,10 +1,14 @@
 """Blokus as people see it: the board in colour, and the pieces that are left."""
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import numpy as np
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ludus.core.screen import Cell
 from ludus.games.blokus.pieces import NAMES, PIECES
 from ludus.games.blokus.text import LETTERS, board_marks, piece_name, placed_squares, seen_bit
 
@@ -16,27 +20,27 @@ HALVES = {"..": " ", "#.": "▀", ".#": "▄", "##": "█"}
 
 
 class BlokusScreen:
-    def __init__(self, rules):
+    def __init__(self, rules: Any) -> None:
         self.rules, self.marks, self.side = rules, rules.layout.marks, rules.board.side
         self.colours = COLOURS[: len(self.marks)]
         self.labels = [str(self.side - row) for row in range(self.side)], LETTERS[: self.side]
 
-    def cells(self, state):
+    def cells(self, state: np.void) -> np.ndarray:
         return board_marks(self.rules, state)
 
-    def covers(self, state, action):
+    def covers(self, state: np.void, action: int) -> list[Cell]:
         if action == self.rules.board.placements:
             return []
         return placed_squares(self.rules, int(state["turn"]), action)
 
-    def show(self, state, seat, fresh=()):
+    def show(self, state: np.void, seat: int, fresh: Sequence[Cell] = ()) -> RenderableType:
         table = Table.grid(padding=(0, 4))
         table.add_column(no_wrap=True)  # the board stays whole, and what is beside it wraps
         table.add_column()
         table.add_row(self._board(state, seat, fresh), Group(*self._seats(state, seat)))
         return Group("", table, Text("your pieces:", "dim"), self._pieces(state, seat))
 
-    def _board(self, state, seat, fresh=()):
+    def _board(self, state: np.void, seat: int, fresh: Sequence[Cell] = ()) -> Group:
         """Squares in the colour of their seat, fresh ones with a *; + where the seat may go on from."""
         marks, lines = board_marks(self.rules, state), []
         for row in range(self.side):
@@ -55,7 +59,7 @@ class BlokusScreen:
         lines.append(Text("   " + " ".join(LETTERS[: self.side]), "dim"))
         return Group(*lines)
 
-    def _seats(self, state, seat):
+    def _seats(self, state: np.void, seat: int) -> Iterator[Text]:
         for other in range(self.rules.spec.seats):
             name = f"{self.marks[other]} " + (f"you (seat {other})" if other == seat else f"seat {other}")
             left = [piece for n, piece in enumerate(NAMES) if state["left"][other] >> n & 1]
@@ -64,23 +68,23 @@ class BlokusScreen:
             yield Text(f"{state['points'][other]} points{stuck}")
             yield Text(f"{len(left)} pieces left: {' '.join(left)}\n", "dim")
 
-    def _pieces(self, state, seat):
+    def _pieces(self, state: np.void, seat: int) -> Group:
         left = [name for n, name in enumerate(NAMES) if state["left"][seat] >> n & 1]
         return Group(*(self._drawn(left[start : start + 11], seat) for start in range(0, len(left), 11)))
 
-    def _drawn(self, names, seat):
+    def _drawn(self, names: list[str], seat: int) -> Table:
         """Pieces side by side, each with its name below."""
         table = Table.grid(padding=(0, 2))
         table.add_row(*(Text("\n".join(halves(PIECES[name])), COLOURS[seat]) for name in names))
         table.add_row(*(Text(name, "dim") for name in names))
         return table
 
-    def expects(self, state):
+    def expects(self, state: np.void) -> str:
         if state["stuck"] >> state["turn"] & 1:
             return "none of your pieces fits: pass"
         return "a piece and a square (F e9), or all squares (d9,e9,e10)"
 
-    def help(self, state):
+    def help(self, state: np.void) -> str:
         legal = np.zeros((1, self.rules.spec.actions), bool)
         self.rules.legal(np.array([state]), legal)
         found = np.flatnonzero(legal[0])
@@ -98,12 +102,12 @@ class BlokusScreen:
             ]
         )
 
-    def told(self, state, action):
+    def told(self, state: np.void, action: int) -> RenderableType:
         if action == self.rules.board.placements:
             return "passes"
         return f"{piece_name(self.rules, action)} to {self.rules.action_text(state, action)}"
 
-    def settled(self, before, action, after, seat):
+    def settled(self, before: np.void, action: int, after: np.void, seat: int) -> RenderableType | None:
         if not self.rules.over(np.array([after]))[0]:
             return None
         points = after["points"].tolist()

@@ -1,5 +1,7 @@
 """Blokus states and moves as text, and back. Squares are those that people see: the first seat's view."""
 
+from typing import Any
+
 import numpy as np
 
 from ludus.core.errors import Usage
@@ -33,7 +35,7 @@ def parse_square(word: str, side: int) -> Square:
 # ---- actions
 
 
-def placed_squares(rules, seat: int, action: int) -> list[Square]:
+def placed_squares(rules: Any, seat: int, action: int) -> list[Square]:
     """The squares that a seat's placement covers, in no special order."""
     board = rules.board
     seen = board.ahead[-seat % rules.spec.seats, action]  # by the first seat
@@ -41,7 +43,7 @@ def placed_squares(rules, seat: int, action: int) -> list[Square]:
     return [(row + y, column + x) for y, x in SHAPES[board.placement_shape[seen]]]
 
 
-def action_of(rules, seat: int, squares: list[Square]) -> int | None:
+def action_of(rules: Any, seat: int, squares: list[Square]) -> int | None:
     """The number of a placement for a seat, or None if no piece has this shape."""
     shape, board = SHAPE_NUMBER.get(shape_of(squares)), rules.board
     if shape is None:
@@ -51,7 +53,7 @@ def action_of(rules, seat: int, squares: list[Square]) -> int | None:
     return int(board.ahead[seat, board.shape_first[shape] + row * across + column])
 
 
-def action_text(rules, state: np.void, action: int) -> str:
+def action_text(rules: Any, state: np.void, action: int) -> str:
     """`e9,d10,e10,f10,e11`: from the bottom row up, and in a row from the left."""
     if action == rules.board.placements:
         return PASS
@@ -63,7 +65,7 @@ def from_below(square: Square) -> Square:
     return -square[0], square[1]
 
 
-def parse_action(rules, state: np.void, line: str) -> int:
+def parse_action(rules: Any, state: np.void, line: str) -> int:
     """All squares of a placement in any order, or a piece and squares it covers, as in `F e9`.
 
     What the rules forbid is refused with the reason.
@@ -90,11 +92,11 @@ def parse_action(rules, state: np.void, line: str) -> int:
     return action
 
 
-def _squares(rules, line: str) -> list[Square]:
+def _squares(rules: Any, line: str) -> list[Square]:
     return [parse_square(word, rules.board.side) for word in line.lower().replace(",", " ").split()]
 
 
-def _is_placement(rules, state: np.void, line: str) -> bool:
+def _is_placement(rules: Any, state: np.void, line: str) -> bool:
     """Whether the words are squares that can be covered: I3 and L4 are names of squares and of pieces."""
     try:
         squares = _squares(rules, line)
@@ -104,7 +106,7 @@ def _is_placement(rules, state: np.void, line: str) -> bool:
     return action is not None and not why_not(rules, state, squares, int(rules.board.placement_piece[action]))
 
 
-def _named_placement(rules, state: np.void, name: str, rest: str) -> int:
+def _named_placement(rules: Any, state: np.void, name: str, rest: str) -> int:
     """The placement of a piece over some squares; a number at the end chooses from several."""
     words = rest.replace(",", " ").split()
     number = int(words.pop()) if len(words) > 1 and words[-1].isascii() and words[-1].isdigit() else None
@@ -134,7 +136,7 @@ def _named_placement(rules, state: np.void, name: str, rest: str) -> int:
     return ways[(number or 1) - 1]
 
 
-def why_not(rules, state: np.void, squares: list[Square], piece: int) -> str | None:
+def why_not(rules: Any, state: np.void, squares: list[Square], piece: int) -> str | None:
     """Which rule forbids a placement to the seat to move, if any."""
     seat, side = int(state["turn"]), rules.board.side
     marks = board_marks(rules, state)
@@ -155,18 +157,18 @@ def why_not(rules, state: np.void, squares: list[Square], piece: int) -> str | N
 # ---- states
 
 
-def seen_bit(rules, bits: np.ndarray, seat: int, square: Square) -> bool:
+def seen_bit(rules: Any, bits: np.ndarray, seat: int, square: Square) -> bool:
     """Whether a square that people see is in a seat's bits. bits: uint64 [words]"""
     bit = int(rules.board.square_bit[seat, square[0] * rules.board.side + square[1]])
     return bool(int(bits[bit // 64]) >> bit % 64 & 1)
 
 
-def start_square(rules, seat: int) -> Square:
+def start_square(rules: Any, seat: int) -> Square:
     where = np.flatnonzero(rules.board.square_bit[seat] == rules.board.start_bit)[0]
     return divmod(int(where), rules.board.side)
 
 
-def board_marks(rules, state: np.void) -> np.ndarray:
+def board_marks(rules: Any, state: np.void) -> np.ndarray:
     """The seat on each square as people see it, or -1. int8 [side, side]"""
     board = rules.board
     marks = np.full(board.side**2, -1, np.int8)
@@ -177,14 +179,14 @@ def board_marks(rules, state: np.void) -> np.ndarray:
     return marks.reshape(board.side, board.side)
 
 
-def state_text(rules, state: np.void) -> str:
+def state_text(rules: Any, state: np.void) -> str:
     letters = np.array([*rules.layout.marks, "."])
     rows = "/".join("".join(letters[row]) for row in board_marks(rules, state))
     points, passes = (" ".join(map(str, state[name].tolist())) for name in ("points", "passes"))
     return f"turn {state['turn']}; points {points}; passes {passes}; board {rows}"
 
 
-def parse_state(rules, line: str) -> np.ndarray:
+def parse_state(rules: Any, line: str) -> np.ndarray:
     """A state [1] from a line of `state_text`. Pieces of a seat never share an edge, so squares show them."""
     try:
         words = [field.split() for field in line.split(";")]
@@ -207,7 +209,7 @@ def parse_state(rules, line: str) -> np.ndarray:
     return states
 
 
-def _set_pieces(rules, state: np.void, seat: int, squares: list[list[int]]) -> None:
+def _set_pieces(rules: Any, state: np.void, seat: int, squares: list[list[int]]) -> None:
     left = {(row, column) for row, column in squares}
     if left and start_square(rules, seat) not in left:
         raise Usage(f"seat {seat} of this Blokus state does not cover its start point")
@@ -232,7 +234,7 @@ def _joined(squares: set[Square]) -> list[Square]:
     return found
 
 
-def _set_points(rules, state: np.void, seat: int, points: int) -> None:
+def _set_points(rules: Any, state: np.void, seat: int, points: int) -> None:
     """Only the order of the last pieces is not to be seen on the board."""
     squares = int(np.bitwise_count(state["mine"][seat]).sum())
     allowed = [squares]
@@ -245,5 +247,5 @@ def _set_points(rules, state: np.void, seat: int, points: int) -> None:
     state["points"][seat] = points
 
 
-def piece_name(rules, action: int) -> str:
+def piece_name(rules: Any, action: int) -> str:
     return NAMES[rules.board.placement_piece[action]]

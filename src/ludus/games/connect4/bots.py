@@ -1,9 +1,12 @@
 """Bots for connect four."""
 
+from typing import Any
+
 import numpy as np
 
 from ludus.core.dice import below
 from ludus.core.jit import njit
+from ludus.core.rules import States, Streams
 from ludus.games.connect4.rules import COLUMNS, dropped, has_four, is_open
 
 
@@ -43,10 +46,10 @@ def greedy_rows(states, rng, out):
 class Greedy:
     """Wins if it can, stops a loss if it must, and otherwise takes the more central of two random columns."""
 
-    def __init__(self, rules):
+    def __init__(self, rules: Any) -> None:
         self.rules = rules
 
-    def choose(self, states, rng):
+    def choose(self, states: States, rng: Streams) -> np.ndarray:
         actions = np.zeros(len(states), np.int32)
         greedy_rows(states, rng, actions)
         return actions

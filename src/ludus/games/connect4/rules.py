@@ -9,6 +9,7 @@ import numpy as np
 
 from ludus.core.errors import Usage
 from ludus.core.jit import njit
+from ludus.core.rules import States, Streams
 from ludus.core.spec import Part, Spec
 
 COLUMNS, ROWS = 7, 6
@@ -107,46 +108,47 @@ class Connect4:
     )
     symmetries = SYMMETRIES
 
-    def blank(self, n):
+    def blank(self, n: int) -> States:
         return np.zeros(n, STATE)
 
-    def deal(self, states, rng):
+    def deal(self, states: States, rng: Streams) -> None:
         states[:] = np.zeros((), STATE)
 
-    def seat(self, states):
+    def seat(self, states: States) -> np.ndarray:
         return states["moves"] % 2
 
-    def over(self, states):
+    def over(self, states: States) -> np.ndarray:
         return (states["winner"] > 0) | (states["moves"] == CELLS)
 
-    def legal(self, states, out):
+    def legal(self, states: States, out: np.ndarray) -> None:
         legal_rows(states, out)
 
-    def observe(self, states, out):
+    def observe(self, states: States, out: np.ndarray) -> None:
         observe_rows(states, out)
 
-    def play(self, states, actions, rng):
+    def play(self, states: States, actions: np.ndarray, rng: Streams) -> None:
         play_rows(states, actions)
 
-    def score(self, states, out):
+    def score(self, states: States, out: np.ndarray) -> None:
         first = (states["winner"] == 1).astype(np.float32) - (states["winner"] == 2)
         out[:, 0], out[:, 1] = first, -first
 
-    def stats(self, states, out):
+    def stats(self, states: States, out: np.ndarray) -> None:
         for seat in range(2):
             out[:, seat, 0] = states["winner"] == seat + 1
             out[:, seat, 1] = states["winner"] == 0
             out[:, seat, 2] = states["moves"]
 
-    def redeal(self, states, rng):
+    def redeal(self, states: States, rng: Streams) -> None:
         pass  # nothing is hidden
 
-    def text(self, state):
+    def text(self, state: np.void) -> str:
         bits = np.arange(COLUMNS) * STRIDE + np.arange(ROWS)[::-1, None]  # [6, 7], the top row first
-        marks = sum((seat + 1) * (int(state["discs"][seat]) >> bits & 1) for seat in range(2))
+        first, second = (int(discs) >> bits & 1 for discs in state["discs"])
+        marks = first + 2 * second
         return "/".join("".join(MARKS[mark] for mark in row) for row in marks)
 
-    def parse(self, text):
+    def parse(self, text: str) -> States:
         marks = text.replace("/", "")
         columns = [marks[column::COLUMNS][::-1] for column in range(COLUMNS)]
         more = marks.count("X") - marks.count("O")
@@ -164,10 +166,10 @@ class Connect4:
         states[0]["winner"] = 1 if first else 2 * second
         return states
 
-    def action_text(self, state, action):
+    def action_text(self, state: np.void, action: int) -> str:
         return str(action + 1)
 
-    def parse_action(self, state, text):
+    def parse_action(self, state: np.void, text: str) -> int:
         if len(text) != 1 or text not in "1234567":
             raise Usage(f"{text!r} is not a column: 1 to 7")
         return int(text) - 1

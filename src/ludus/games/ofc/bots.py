@@ -1,9 +1,12 @@
 """Bots for OFC. They look only at what the seat to move can see."""
 
+from typing import Any
+
 import numpy as np
 
 from ludus.core.dice import next64
 from ludus.core.jit import njit
+from ludus.core.rules import States, Streams
 from ludus.games.ofc.cards import COUNT, JOKER, STRAIGHT_TOP, best, category, lead_rank
 from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, FIRST_DRAW, LATER_DRAW, STATE, act, redeal_hidden
 from ludus.games.ofc.scoring import (
@@ -184,10 +187,10 @@ def rollout_rows(states, rng, futures, width, out):
 class Greedy:
     """Places for immediate strength, royalties and draws, and keeps the rows in order."""
 
-    def __init__(self, rules):
+    def __init__(self, rules: Any) -> None:
         self.rules = rules
 
-    def choose(self, states, rng):
+    def choose(self, states: States, rng: Streams) -> np.ndarray:
         actions = np.zeros(len(states), np.int32)
         greedy_rows(states, actions)
         return actions
@@ -196,10 +199,10 @@ class Greedy:
 class Rollout:
     """Monte-Carlo: tries greedy's best ideas on redealt futures and takes what brings most points."""
 
-    def __init__(self, rules, futures: int = 24, width: int = 10):
+    def __init__(self, rules: Any, futures: int = 24, width: int = 10) -> None:
         self.rules, self.futures, self.width = rules, futures, width
 
-    def choose(self, states, rng):
+    def choose(self, states: States, rng: Streams) -> np.ndarray:
         actions = np.zeros(len(states), np.int32)
         rollout_rows(states, rng, self.futures, self.width, actions)
         return actions

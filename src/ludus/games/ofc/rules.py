@@ -4,6 +4,7 @@ import numpy as np
 
 from ludus.core.errors import Usage
 from ludus.core.jit import njit
+from ludus.core.rules import States, Streams
 from ludus.core.spec import Part, Spec
 from ludus.games.ofc import Options, text
 from ludus.games.ofc.cards import CARDS, EMPTY, JOKER, STRAIGHT_TOP, best
@@ -225,7 +226,7 @@ class Ofc:
             hidden=True,
         )
 
-    def blank(self, n):
+    def blank(self, n: int) -> States:
         states = np.zeros(n, STATE)
         states["seats"] = self.options.seats
         states["jokers"] = self.options.jokers
@@ -235,41 +236,41 @@ class Ofc:
         states["hands"] = self.options.hands
         return states
 
-    def deal(self, states, rng):
+    def deal(self, states: States, rng: Streams) -> None:
         deal_rows(states, rng)
 
-    def seat(self, states):
+    def seat(self, states: States) -> np.ndarray:
         return states["turn"].copy()
 
-    def over(self, states):
+    def over(self, states: States) -> np.ndarray:
         return states["over"] == 1
 
-    def legal(self, states, out):
+    def legal(self, states: States, out: np.ndarray) -> None:
         legal_rows(states, out)
 
-    def observe(self, states, out):
+    def observe(self, states: States, out: np.ndarray) -> None:
         observe_rows(states, out)
 
-    def play(self, states, actions, rng):
+    def play(self, states: States, actions: np.ndarray, rng: Streams) -> None:
         play_rows(states, actions, rng)
 
-    def score(self, states, out):
+    def score(self, states: States, out: np.ndarray) -> None:
         out[:] = states["points"][:, : self.spec.seats]
 
-    def stats(self, states, out):
+    def stats(self, states: States, out: np.ndarray) -> None:
         out[:] = states["stats"][:, : self.spec.seats]
 
-    def redeal(self, states, rng):
+    def redeal(self, states: States, rng: Streams) -> None:
         redeal_rows(states, rng)
 
-    def text(self, state):
+    def text(self, state: np.void) -> str:
         return text.state_text(state)
 
-    def parse(self, line):
+    def parse(self, line: str) -> States:
         return text.parse_state(line, self.blank(1))
 
-    def action_text(self, state, action):
+    def action_text(self, state: np.void, action: int) -> str:
         return text.action_text(state, action)
 
-    def parse_action(self, state, line):
+    def parse_action(self, state: np.void, line: str) -> int:
         return text.parse_action(state, line)

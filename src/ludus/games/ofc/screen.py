@@ -3,9 +3,12 @@
 Shows a seat what it may know: others' discards and Fantasyland cards stay hidden until the showdown.
 """
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from rich.columns import Columns
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -58,10 +61,10 @@ def row_cards(board: np.ndarray, row: int) -> np.ndarray:
 
 
 class OfcScreen:
-    def __init__(self, rules):
+    def __init__(self, rules: Any) -> None:
         self.rules = rules
 
-    def show(self, state, seat):
+    def show(self, state: np.void, seat: int) -> RenderableType:
         others = [(seat + ahead) % state["seats"] for ahead in range(state["seats"])]
         boards = Columns([self._board(state, other, other == seat) for other in others])
         drawn = [int(card) for card in state["drawn"] if card != EMPTY]
@@ -73,13 +76,13 @@ class OfcScreen:
             line.append("     discarded: ", "dim").append(card_line(mine[mine != EMPTY]))
         return Group("", self._heading(state), boards, line)
 
-    def _heading(self, state):
+    def _heading(self, state: np.void) -> Text:
         return Text(
             f"hand {state['hand'] + 1} of {state['hands']}, street {state['street'] + 1} of {STREETS}, "
             f"button at seat {state['button']}"
         )
 
-    def _board(self, state, seat, mine):
+    def _board(self, state: np.void, seat: int, mine: bool) -> Panel:
         title = f"you (seat {seat})" if mine else f"seat {seat}"
         cards = state["fantasy_cards"][seat]
         if cards and mine:
@@ -92,16 +95,16 @@ class OfcScreen:
         points = f"{state['points'][seat]:+g}"
         return Panel(body, title=title, subtitle=points, width=27 if mine and cards else 23)
 
-    def _row(self, board, row):
+    def _row(self, board: np.ndarray, row: int) -> Text:
         indent = "   " if row == TOP else ""
         return Text.assemble((f"{ROWS[row]} ", "dim"), indent, card_line(row_cards(board, row)))
 
-    def expects(self, state):
+    def expects(self, state: np.void) -> str:
         if state["street"] == 0:
             return "a row (t, m, b) for each of your 5 cards, as in ttmbb"
         return "a row for each of your 3 cards and - for the one you discard, as in mb-"
 
-    def help(self, state):
+    def help(self, state: np.void) -> str:
         rooms = ROW_SIZE - state["count"][state["turn"]]
         room = ", ".join(f"{name} {left}" for name, left in zip(ROW_NAMES, rooms, strict=True))
         lines = [
@@ -112,7 +115,7 @@ class OfcScreen:
         ]
         return "\n".join(lines)
 
-    def told(self, state, action):
+    def told(self, state: np.void, action: int) -> RenderableType:
         """Which cards went where; a discard is face down."""
         told = Text()
         drawn = [int(card) for card in state["drawn"] if card != EMPTY]
@@ -123,7 +126,7 @@ class OfcScreen:
                 told.append(card_line(np.array(cards))).append(f" {name}   ", "dim")
         return told
 
-    def settled(self, before, action, after, seat):
+    def settled(self, before: np.void, action: int, after: np.void, seat: int) -> RenderableType | None:
         if after["hand"] == before["hand"]:
             return None
         hand = np.array([before])
@@ -148,8 +151,8 @@ class Showdown:
                     self.values[seat, row] = best(row_cards(boards[seat], row), ROW_SIZE[row])
         self.won = np.zeros(self.seats)
 
-    def explained(self, before, after):
-        lines = [self._boards(before), *self._pairs()]
+    def explained(self, before: np.void, after: np.void) -> Panel:
+        lines: list[RenderableType] = [self._boards(before), *self._pairs()]
         for seat in range(self.seats):
             lines += self._fantasyland(seat)
         lines.append(Text(f"This hand: {self._points(self.won, '+g')}", "bold"))
@@ -157,7 +160,7 @@ class Showdown:
             Group(*lines, *self._beyond(before, after)), title=f"showdown of hand {before['hand'] + 1}"
         )
 
-    def _boards(self, before):
+    def _boards(self, before: np.void) -> Table:
         table = Table(box=None, pad_edge=False)
         table.add_column("")
         for seat in range(self.seats):
@@ -170,22 +173,22 @@ class Showdown:
             table.add_row("", *(self._row_name(seat, row) for seat in range(self.seats)))
         return table
 
-    def _points(self, points, form):
+    def _points(self, points: np.ndarray, form: str) -> str:
         return ", ".join(
             f"{name} {one:{form}}" for name, one in zip(self.names, points.tolist(), strict=True)
         )
 
-    def _does(self, seat, verb):
+    def _does(self, seat: int, verb: str) -> str:
         """`You foul`, `Seat 1 fouls`"""
         return f"{self.names[seat].capitalize()} {verb if seat == self.reader else verb + 's'}"
 
-    def _row_name(self, seat, row):
+    def _row_name(self, seat: int, row: int) -> Text:
         value = int(self.values[seat, row])
         royalty = int(ROYALTY[row](value)) if self.stands[seat] else 0
         name = value_text(value) + (f", royalty {royalty}" if royalty else "")
         return Text(name, "dim" if self.stands[seat] else "red")
 
-    def _pairs(self):
+    def _pairs(self) -> Iterator[Text]:
         """A line for each two seats, and their points into `won`."""
         for seat in range(self.seats):
             if not self.stands[seat]:
@@ -199,7 +202,7 @@ class Showdown:
                 why = self._why(first, second)
                 yield Text(f"{self.names[first]} against {self.names[second]}: {points:+d}  ({why})")
 
-    def _why(self, first, second):
+    def _why(self, first: int, second: int) -> str:
         bonus = [int(royalties(self.values[seat])) if self.stands[seat] else 0 for seat in (first, second)]
         if not self.stands[first] and not self.stands[second]:
             return "both foul, nobody pays"
@@ -211,7 +214,7 @@ class Showdown:
         scoop = f", scoop {SCOOP * int(signs[0]):+d}" if abs(signs.sum()) == 3 else ""
         return f"{rows}{scoop}, royalties {bonus[0]} - {bonus[1]}"
 
-    def _fantasyland(self, seat):
+    def _fantasyland(self, seat: int) -> Iterator[Text]:
         state = self.hand
         if not self.stands[seat]:
             return
@@ -222,7 +225,7 @@ class Showdown:
         elif cards := entry_cards(self.values[seat], state["fantasy"]):
             yield Text(f"{self._does(seat, 'earn')} Fantasyland with {cards} cards.", "bold magenta")
 
-    def _beyond(self, before, after):
+    def _beyond(self, before: np.void, after: np.void) -> Iterator[Text]:
         """Points that came with the same action: valued Fantasyland, or hands that nobody had to decide."""
         rest = (after["points"] - before["points"])[: self.seats] - self.won
         said = self._points(rest, "+.4g")

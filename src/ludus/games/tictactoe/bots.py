@@ -1,9 +1,12 @@
 """Bots for tic-tac-toe."""
 
+from typing import Any
+
 import numpy as np
 
 from ludus.core.dice import below
 from ludus.core.jit import njit
+from ludus.core.rules import States, Streams
 from ludus.games.tictactoe.rules import has_line
 
 
@@ -38,10 +41,10 @@ def greedy_rows(states, rng, out):
 class Greedy:
     """Wins if it can, stops a loss if it must, and otherwise plays anywhere."""
 
-    def __init__(self, rules):
+    def __init__(self, rules: Any) -> None:
         self.rules = rules
 
-    def choose(self, states, rng):
+    def choose(self, states: States, rng: Streams) -> np.ndarray:
         actions = np.zeros(len(states), np.int32)
         greedy_rows(states, rng, actions)
         return actions

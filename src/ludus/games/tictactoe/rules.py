@@ -7,6 +7,7 @@ import numpy as np
 
 from ludus.core.errors import Usage
 from ludus.core.jit import njit
+from ludus.core.rules import States, Streams
 from ludus.core.spec import Part, Spec
 
 STATE = np.dtype(
@@ -67,45 +68,45 @@ class TicTacToe:
         chance=False,
     )
 
-    def blank(self, n):
+    def blank(self, n: int) -> States:
         return np.zeros(n, STATE)
 
-    def deal(self, states, rng):
+    def deal(self, states: States, rng: Streams) -> None:
         states[:] = np.zeros((), STATE)
 
-    def seat(self, states):
+    def seat(self, states: States) -> np.ndarray:
         return states["moves"] % 2
 
-    def over(self, states):
+    def over(self, states: States) -> np.ndarray:
         return (states["winner"] > 0) | (states["moves"] == 9)
 
-    def legal(self, states, out):
+    def legal(self, states: States, out: np.ndarray) -> None:
         legal_rows(states, out)
 
-    def observe(self, states, out):
+    def observe(self, states: States, out: np.ndarray) -> None:
         observe_rows(states, out)
 
-    def play(self, states, actions, rng):
+    def play(self, states: States, actions: np.ndarray, rng: Streams) -> None:
         play_rows(states, actions)
 
-    def score(self, states, out):
+    def score(self, states: States, out: np.ndarray) -> None:
         first = (states["winner"] == 1).astype(np.float32) - (states["winner"] == 2)
         out[:, 0], out[:, 1] = first, -first
 
-    def stats(self, states, out):
+    def stats(self, states: States, out: np.ndarray) -> None:
         for seat in range(2):
             out[:, seat, 0] = states["winner"] == seat + 1
             out[:, seat, 1] = states["winner"] == 0
             out[:, seat, 2] = states["moves"]
 
-    def redeal(self, states, rng):
+    def redeal(self, states: States, rng: Streams) -> None:
         pass  # nothing is hidden
 
-    def text(self, state):
+    def text(self, state: np.void) -> str:
         marks = "".join(MARKS[mark] for mark in state["cells"])
         return "/".join((marks[:3], marks[3:6], marks[6:]))
 
-    def parse(self, text):
+    def parse(self, text: str) -> States:
         marks = text.replace("/", "")
         more = marks.count("X") - marks.count("O")
         if len(text) != 11 or len(marks) != 9 or set(marks) - set(MARKS) or more not in (0, 1):
@@ -116,10 +117,10 @@ class TicTacToe:
         states[0]["winner"] = 1 if has_line(states[0]["cells"], 1) else 2 * has_line(states[0]["cells"], 2)
         return states
 
-    def action_text(self, state, action):
+    def action_text(self, state: np.void, action: int) -> str:
         return "abc"[action % 3] + "321"[action // 3]
 
-    def parse_action(self, state, text):
+    def parse_action(self, state: np.void, text: str) -> int:
         if len(text) != 2 or text[0] not in "abc" or text[1] not in "123":
             raise Usage(f"{text!r} is not a cell: a column a-c and a row 1-3, as in b2")
         return "abc".index(text[0]) + 3 * "321".index(text[1])
