@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,11 +11,18 @@ if TYPE_CHECKING:
     from ludus.core.rules import Bot
     from ludus.core.table import Table
     from ludus.games.adapters import GymEnv, Sb3VecEnv, ZooEnv
+    from ludus.games.adapters.registration import register_envs
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "evaluate", "gym_env", "load", "sb3_env", "table", "train", "zoo_env"]
+__all__ = ["Agent", "evaluate", "gym_env", "load", "register_envs", "sb3_env", "table", "train", "zoo_env"]
 
-HOMES = {"Agent": "agent", "load": "agent", "evaluate": "api", "train": "api"}
+HOMES = {
+    "Agent": "agent",
+    "load": "agent",
+    "evaluate": "api",
+    "train": "api",
+    "register_envs": "games.adapters.registration",
+}
 """Where to import what, once somebody asks for it: `import ludus` alone must stay fast."""
 
 
@@ -67,3 +75,9 @@ def sb3_env(game: str, rows: int, opponents: str | Bot = "random", **switches: A
     opened = games.open(game, **switches).native("played as an environment")
     bot = make_bot(opened, opponents) if isinstance(opponents, str) else opponents
     return Sb3VecEnv(opened.rules, rows, bot)
+
+
+if "gymnasium" in sys.modules:  # imported before us, as people write it; else `register_envs()` does it
+    from ludus.games.adapters.registration import register_envs
+
+    register_envs()

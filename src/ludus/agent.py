@@ -35,16 +35,14 @@ class Agent:
             raise Usage(f"{game.name} can't be looked ahead in: leave out {think}")
         self._memory: Memory | None = None
 
-    def act(
-        self, obs: np.ndarray, legal: np.ndarray | None = None, ended: np.ndarray | None = None
-    ) -> np.ndarray:
+    def act(self, obs: Any, legal: np.ndarray | None = None, ended: np.ndarray | None = None) -> np.ndarray:
         """The policy's first choice for each of N observations, int32 [N], or float32 [N, *shape] of vectors.
 
-        obs: [N, *obs_shape], or one of them without the N. legal: bool [N, A]. ended: bool [N], rows where a
-        new game begins, which an agent with memory must be told
+        obs: [N, *obs_shape], or one observation as the game gives it, perhaps a dictionary. legal: bool
+        [N, A]. ended: bool [N], rows where a new game begins, which an agent with memory must be told
         """
-        if one := obs.shape == self.spec.obs_shape:
-            obs, legal = obs[None], None if legal is None else legal[None]
+        if one := not isinstance(obs, np.ndarray) or obs.shape == self.spec.obs_shape:
+            obs, legal = self.game.encode(obs)[None], None if legal is None else np.asarray(legal)[None]
         logits = self._logits(np.ascontiguousarray(obs), ended)
         if self.spec.box is not None:
             actions = logits.reshape(len(obs), *self.spec.box[0].shape)

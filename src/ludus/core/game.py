@@ -112,6 +112,10 @@ class Game:
     def table(self, rows: int) -> Table:
         raise NotImplementedError
 
+    def encode(self, seen: Any) -> np.ndarray:
+        """One observation as the game gives it to people's own code, as one array or record of ours."""
+        return np.asarray(seen, self.spec.obs_dtype)
+
     def player(self, name: str, table: Table, rng: np.ndarray) -> Player:
         """A scripted player at a table of this game. rng: uint64 [rows, 2], its streams"""
         if name == RANDOM:

@@ -1,23 +1,20 @@
-"""PPO's actor: fills blocks with decisions of the learning policy. Knows nothing of processes."""
+"""PPO's actor: decisions with their probabilities, a memory if the network has one, and a teacher."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ludus.algos import Plan, Policy, Seating
+from ludus.algos.actor import StepActor
 from ludus.core import seeds
 from ludus.core.block import Block
-from ludus.core.errors import Failure
 from ludus.core.game import Game
-from ludus.core.observation import first_not_finite
-from ludus.core.report import Cancelled, Report
-from ludus.core.table import Table
+from ludus.core.table import Table, Turn
 from ludus.nets import Memory
 
 
-class PpoActor:
+class PpoActor(StepActor):
     records = True
     """Whether the actor writes what the policy saw and chose; a policy on a device keeps that there."""
 
@@ -25,90 +22,57 @@ class PpoActor:
         self, plan: Plan, index: int, game: Game, table: Table, seating: Seating, beat: np.ndarray,
         policy: Policy,
     ) -> None:  # fmt: skip
-        self.plan, self.beat, self.table, self.seating = plan, beat, table, seating
-        self.policy: Any = policy
-        self.spec = table.spec
-        self.cancelled: Callable[[], bool] = _never
-        self.rng = seeds.generator(plan.seed, "worker", index, "policy")
+        super().__init__(plan, index, table, seating, beat, policy)
         middle = (plan.workers - 1) / 2
         self.temperature = 1 + plan.temperature_spread * ((index - middle) / middle if middle else 0)
-        self.every = np.arange(plan.rows)
         self.memory = Memory(plan.net, plan.rows, self.spec.seats) if plan.net.memory else None
         self.teacher, name = None, plan.settings.teacher
         if name:
             streams = seeds.rows(plan.seed, table.rows, "worker", index, "bot", name)
             self.teacher = game.player(name, table, streams)
         self.use_teacher = True
-        self.idle_since = time.perf_counter()
-        self.turn = seating.start(table.reset(seeds.derive(plan.seed, "worker", index, "table")))
 
     def load(self, vector: np.ndarray, progress: float) -> None:
-        self.policy.load(vector)
+        super().load(vector, progress)
         self.use_teacher = progress < self.plan.settings.teacher_until
 
-    def fill(self, block: Block) -> Report:
-        """T decisions of the learning policy in each of N games."""
-        report = Report(stats=np.zeros(len(self.spec.stats)), begun=time.time())
-        clock = time.perf_counter
-        inference = teaching = stepping = 0.0
-        begun = clock()
-        for t in range(block.steps):
-            if self.cancelled():
-                raise Cancelled
-            self.beat[1] = t * block.rows
-            turn, start = self.turn, clock()
-            self._refuse_infinite(turn.obs, self.every)
-            memory = self._recall(block, t)
-            actions, logp, memory = self.policy.act(turn.obs, turn.legal, self.rng, self.temperature, memory)
-            if self.memory and memory is not None:
-                self.memory.put(self.every, turn.seat, memory)
-            inference += clock() - start
-            block["seat"][t] = turn.seat
-            if self.teacher is not None and self.use_teacher:
-                start = clock()
-                block["teacher"][t] = self.teacher.choose(self.every, turn)
-                teaching += clock() - start
-            if self.records:
-                block["obs"][t], block["legal"][t] = turn.obs, turn.legal
-                block["action"][t], block["logp"][t] = actions, logp
-            start = clock()
-            self.turn = self.seating.step(actions, report)
-            self.beat[0] += 1
-            block["reward"][t] = self.turn.reward
-            block["ended"][t] = self.turn.ended | self.turn.truncated
-            block["bootstrap"][t] = self._bootstrap()
-            if self.memory:
-                self.memory.forget(block["ended"][t])
-            took = clock() - start
-            self.beat[2] = max(self.beat[2], int(1000 * took))
-            stepping += took
-        report.seconds = {
-            "inference": inference,
-            "stepping": stepping,
-            "teaching": teaching,
-            "writing": clock() - begun - inference - stepping - teaching,
-        }
-        report.seconds["waiting"] = begun - self.idle_since
-        self.idle_since = clock()
-        return report
+    def decide(self, turn: Turn, block: Block, t: int) -> np.ndarray:
+        memory = self._recall(block, t)
+        actions, logp, memory = self.policy.act(turn.obs, turn.legal, self.rng, self.temperature, memory)
+        if self.memory and memory is not None:
+            self.memory.put(self.every, turn.seat, memory)
+        start = time.perf_counter()
+        block["seat"][t] = turn.seat
+        if self.records:
+            block["obs"][t], block["legal"][t] = turn.obs, turn.legal
+            block["action"][t], block["logp"][t] = actions, logp
+        written = time.perf_counter()
+        self.spent["writing"] += written - start
+        if self.teacher is not None and self.use_teacher:
+            block["teacher"][t] = self.teacher.choose(self.every, turn)
+            self.spent["teaching"] += time.perf_counter() - written
+        return actions
+
+    def note(self, turn: Turn, block: Block, t: int) -> None:
+        block["reward"][t] = turn.reward
+        block["ended"][t] = turn.ended | turn.truncated
+        block["bootstrap"][t] = self._bootstrap()
+        if self.memory:
+            self.memory.forget(block["ended"][t])
 
     def snapshot(self) -> dict[str, Any]:
-        if not (table := self.table.snapshot()):
+        kept = super().snapshot()
+        if not kept:
             return {}
-        return {
-            "table": table,
-            "seating": self.seating.snapshot(),
-            "rng": seeds.frozen(self.rng),
+        return kept | {
             "teacher": self.teacher.snapshot() if self.teacher else {},
             "memory": self.memory.snapshot() if self.memory else {},
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
+        super().restore(snapshot)
         if not snapshot:
             return
-        self.turn = self.table.restore(snapshot["table"])
-        self.seating.restore(snapshot["seating"])
-        seeds.thaw(self.rng, snapshot["rng"])
         if self.teacher:
             self.teacher.restore(snapshot["teacher"])
         if self.memory:
@@ -132,20 +96,8 @@ class PpoActor:
             return 0.0
         worth = np.where(cut[:, None], np.nan, np.zeros((1, self.spec.seats)))
         if last is not None:
-            self._refuse_infinite(last.obs, last.rows)
+            self.refuse_infinite(last.obs, last.rows)
             memory = self.memory.at(last.rows, last.seats) if self.memory else None
             worth[last.rows] = 0
             worth[last.rows, last.seats] = self.policy.value(last.obs, memory)
         return worth
-
-    def _refuse_infinite(self, obs: np.ndarray, rows: np.ndarray) -> None:
-        """One of them would turn all weights into NaN. rows: int64 [N], whose observations they are"""
-        if self.table.finite or (found := first_not_finite(obs)) is None:
-            return
-        row, number = rows[found[0]], found[1]
-        problem = f"has {number}, not a finite number"
-        raise Failure(f"{self.spec.game}: the observation in row {row} {problem}")
-
-
-def _never() -> bool:
-    return False

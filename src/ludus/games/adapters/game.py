@@ -1,6 +1,9 @@
 """EnvGame: other people's environments (`gym:ID`, `zoo:ID`, `module:Class`) as a Game."""
 
 from functools import cached_property
+from typing import Any
+
+import numpy as np
 
 from ludus import processes
 from ludus.core.game import Game, Switches
@@ -16,13 +19,22 @@ class EnvGame(Game):
         self.name, self.switches = name, switches
 
     @cached_property
-    def spec(self) -> Spec:  # type: ignore[override]
-        """Of one environment, which is made, looked at and closed again."""
+    def _sample(self) -> Any:
+        """A table of one environment, which was made, looked at and closed again."""
         before = processes.children()
         table = self.table(1)
         table.close()
         processes.kill(processes.children() - before)  # what it has started, and left
-        return table.spec
+        return table
+
+    @property
+    def spec(self) -> Spec:  # type: ignore[override]
+        return self._sample.spec
+
+    def encode(self, seen: Any) -> np.ndarray:
+        from ludus.games.adapters.spaces import fitted
+
+        return fitted(self._sample.view, seen, 0, self.name)
 
     def table(self, rows: int) -> Table:
         kind, _, rest = self.name.partition(":")

@@ -37,12 +37,12 @@ class GymTable(Table):
         self.rows, self._all_rows = rows, list(range(rows))
         self.envs = [without_checks(env) for env in make_all(factory, self.name, rows, kwargs)]
         self._form = action_form(space_of(self.envs[0], "action_space", self.name), self.name)
-        self._view = obs_form(space_of(self.envs[0], "observation_space", self.name), self.name)
+        self.view = obs_form(space_of(self.envs[0], "observation_space", self.name), self.name)
         self.spec = Spec(
             game=self.name,
             seats=1,
             actions=self._form.count,
-            parts=self._view.parts,
+            parts=self.view.parts,
             stats=("length",),
             zero_sum=False,
             box=self._form.box,
@@ -55,7 +55,7 @@ class GymTable(Table):
         self._make_arrays()
 
     def _make_arrays(self) -> None:
-        n, view = self.rows, self._view
+        n, view = self.rows, self.view
         self._obs = np.zeros((n, *view.shape), view.dtype)
         self._flat_obs = self._obs.reshape(-1)  # the same numbers in one row
         self._last_obs = np.zeros((n, *view.shape), view.dtype)
@@ -96,7 +96,7 @@ class GymTable(Table):
         steps = self._steps if rows is None else [self._steps[row] for row in moving]
         chosen = self._form.decode(actions, moving, self._legal, self._masks is not None)
         obs, legal, masks, paid = self._obs, self._legal, self._masks, [0.0] * self.rows
-        shape, flatten = self._view.shape, self._view.flatten
+        shape, flatten = self.view.shape, self.view.flatten
         if self._any_done:
             self._ended[:] = self._truncated[:] = False
         done: list[int] = []
@@ -195,7 +195,7 @@ class GymTable(Table):
 
     def _fit(self, row: int, seen: Any) -> np.ndarray:
         """The observation as one array."""
-        return fitted(self._view, seen, row, self.name)
+        return fitted(self.view, seen, row, self.name)
 
     def _refuse_nan(self) -> None:
         """One product tells for all rows: NaN stays in it, and so does infinity, which may be meant."""

@@ -42,12 +42,12 @@ class ZooTable(Table):
         action_space, obs_space = self._shared_spaces(agents)
         self._masked_obs = isinstance(obs_space, spaces.Dict) and "observation" in obs_space.spaces
         self._form = action_form(action_space, self.name)
-        self._view = obs_form(obs_space["observation"] if self._masked_obs else obs_space, self.name)
+        self.view = obs_form(obs_space["observation"] if self._masked_obs else obs_space, self.name)
         self.spec = Spec(
             game=self.name,
             seats=len(agents),
             actions=self._form.count,
-            parts=self._view.parts,
+            parts=self.view.parts,
             stats=("length",),
             zero_sum=False,
             box=self._form.box,
@@ -77,7 +77,7 @@ class ZooTable(Table):
         return env.action_space(first), env.observation_space(first)
 
     def _make_arrays(self) -> None:
-        n, seats, view = self.rows, self.spec.seats, self._view
+        n, seats, view = self.rows, self.spec.seats, self.view
         self._obs = np.zeros((n, *view.shape), view.dtype)
         self._last_seen: list[tuple[int, int, np.ndarray]] = []  # row, seat and observation of games cut off
         self._legal = np.ones((n, self._form.count), bool)
@@ -155,7 +155,7 @@ class ZooTable(Table):
             self._legal[row] = self._mask(row, seen, env.infos.get(agent, {}))
 
     def _seen(self, row: int, seen: Any) -> np.ndarray:
-        return fitted(self._view, seen["observation"] if self._masked_obs else seen, row, self.name)
+        return fitted(self.view, seen["observation"] if self._masked_obs else seen, row, self.name)
 
     def _mask(self, row: int, seen: Any, info: dict) -> np.ndarray:
         """bool [A]"""
@@ -181,7 +181,7 @@ class ZooTable(Table):
             self._return[done] = self._length[done] = 0
             if self._last_seen:
                 rows, seats, obs = zip(*self._last_seen, strict=True)
-                last_obs = LastSeen(np.array(rows), np.array(seats), np.stack(obs).astype(self._view.dtype))
+                last_obs = LastSeen(np.array(rows), np.array(seats), np.stack(obs).astype(self.view.dtype))
                 self._last_seen.clear()
         return Turn(
             self._obs, self._legal, self._seat, self._reward, self._ended, self._truncated, finished, last_obs
