@@ -15,7 +15,7 @@ from ludus.core.ranges import Count, Finite, NotNegative
 from ludus.core.rules import Rules, States, Streams
 from ludus.search.evaluators import Evaluator, Utility, own_evaluator, win_share
 from ludus.search.selection import TINY, Root, add_gumbel, descend, rank_edges, read_roots, step_down
-from ludus.search.tree import child_of, grow, keep_subtree, list_marks, make_tree
+from ludus.search.tree import grow, keep_subtree, list_marks, make_tree
 
 DIRICHLET = 10.0
 """Concentration of noise, shared by the legal actions: 0.3 each for the 35 of chess (Silver et al. 2017)."""
@@ -105,15 +105,16 @@ def list_legal(rules: Rules, states: States, actions: np.ndarray, counts: np.nda
 
 
 class Search:
-    """The trees of up to `games` games. `start`, then `run` and `follow` for every move."""
+    """The trees of up to `games` games. `start` or `follow`, then `run`, for every move."""
 
     def __init__(
         self, rules: Rules, games: int, config: SearchConfig, evaluate: Evaluator | None = None,
-        utility: Utility = win_share,
+        utility: Utility = win_share, reuse: bool = False,
     ) -> None:  # fmt: skip
-        self.rules, self.config, self.utility = rules, config, utility
+        """reuse: trees may be kept from move to move, which takes twice the memory"""
+        self.rules, self.config, self.utility, self.reuse = rules, config, utility, reuse
         self.evaluate = evaluate or own_evaluator(rules, utility)
-        spec, nodes = rules.spec, 2 * config.simulations + 1  # as many again may be kept from earlier moves
+        spec, nodes = rules.spec, (2 if reuse else 1) * config.simulations + 1
         self.width = min(config.width, spec.actions)
         self.certain = not spec.hidden and not spec.chance  # what is found can be proven
         self.tree = make_tree(games, nodes, spec.actions + (nodes - 1) * self.width, spec.seats)
@@ -127,25 +128,22 @@ class Search:
         self.count = len(states)
         self.states[: self.count, 0], self.tree.used[: self.count] = states, 0
 
-    def follow(self, actions: np.ndarray, states: States) -> None:
-        """The games went on: by `actions` ([N]) to `states`. What was found below these positions is kept.
+    def follow(self, states: States) -> None:
+        """Search from these positions, and keep what was found of them: the games have gone on.
 
-        A row starts anew if its state is another than the search came to (chance, or a new game), or if not
-        all actions are looked at there (`width`): a root has them all.
+        A row starts anew if the search has not come to its position (chance, or another game), or if not all
+        actions are looked at there (`width`): a root has them all.
         """
-        if self.rules.spec.hidden:
+        if not (self.reuse and self.certain and len(states) == self.count):
             return self.start(states)
-        rows, child = np.arange(self.count), np.empty(self.count, np.int32)
-        child_of(self.tree, actions, child)
-        found, given = self.states[rows, child].view(np.uint8), np.ascontiguousarray(states).view(np.uint8)
+        given = as_bytes(np.ascontiguousarray(states))
         counts = self._counts[: self.count]
         list_legal(self.rules, states, self._actions[: self.count], counts)
-        whole = self.rules.over(states) | (self.tree.edges[rows, child] == counts)
-        same = (found == given).reshape(self.count, -1).all(1) & whole
-        old = np.empty(self.states.shape[1], np.int32)
-        for g in rows:
-            if child[g] >= 0 and same[g]:
-                kept = keep_subtree(self.tree, g, child[g], old)
+        over, old = self.rules.over(states), np.empty(self.states.shape[1], np.int32)
+        for g in range(self.count):
+            same = np.flatnonzero(as_bytes(self.states[g, : self.tree.used[g]]) == given[g])
+            if len(same) and (over[g] or self.tree.edges[g, same[0]] == counts[g]):
+                kept = keep_subtree(self.tree, g, same[0], old)
                 self.states[g, :kept] = self.states[g, old[:kept]]
             else:
                 self.states[g, 0], self.tree.used[g] = states[g], 0

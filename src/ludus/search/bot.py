@@ -53,8 +53,11 @@ class SearchBot:
     def think(self, states: States, rng: Streams) -> Result:
         """What a search finds in each row, all of them side by side."""
         if self.search is None or len(states) > len(self.search.states):
-            self.search = Search(self.rules, len(states), self.config, self.evaluate, self.utility)
-        self.search.start(states)
+            alone = len(states) == 1  # one game that goes on: what was found of its future is worth keeping
+            self.search = Search(
+                self.rules, len(states), self.config, self.evaluate, self.utility, reuse=alone
+            )
+        self.search.follow(states)
         return self.search.run(rng, seconds=self.seconds)
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:

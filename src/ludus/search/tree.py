@@ -278,17 +278,6 @@ def keep_subtree(tree, g, top, old):
 
 
 @njit
-def child_of(tree, actions, out):
-    """The node that each row's action leads to from the root, or -1."""
-    for g in range(len(actions)):
-        out[g] = -1
-        if tree.used[g]:
-            for k in range(tree.edges[g, 0]):
-                if tree.action[g, k] == actions[g] and tree.tries[g, k] > 0:
-                    out[g] = tree.child[g, k]
-
-
-@njit
 def list_marks(legal, actions, counts):
     """A mask as numbers, as many as there is room for. legal: bool [N, A]; actions: int32 [N, room]"""
     for i in range(len(legal)):
