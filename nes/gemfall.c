@@ -12,9 +12,9 @@ enum { NONE, GEM, ROCK, BLAST };
 enum { THINGS = 6, LIVES = 3, LEVELS = 3 };
 enum { GAME_FRAMES = 2700, STAGE_FRAMES = 450, SAFE_FRAMES = 60, BLAST_FRAMES = 12 };
 enum { GEM_POINTS = 2, ROCK_POINTS = 1 };
-enum { SHIP_Y = 196, GROUND_Y = 212, LEFTMOST = 8, RIGHTMOST = 232, SHIP_SPEED = 3, SHOT_SPEED = 6 };
-enum { REACH_X = 14, REACH_Y = 12, SHOT_REACH = 12 };
-enum { TILE_SHIP = 0x01, TILE_GEM = 0x03, TILE_ROCK = 0x05, TILE_SHOT = 0x09, TILE_BLAST = 0x0A, TILE_FLAME = 0x0B };
+enum { SHIP_Y = 196, GROUND_Y = 212, LEFTMOST = 12, RIGHTMOST = 228, SHIP_SPEED = 4, SHOT_SPEED = 6 };
+enum { REACH_X = 20, REACH_Y = 12, SHOT_REACH = 12 };
+enum { TILE_SHIP = 0x01, TILE_GEM = 0x03, TILE_ROCK = 0x05, TILE_SHOT = 0x09, TILE_BLAST = 0x0A, TILE_FLAME = 0x0B, TILE_WING = 0x0C };
 enum { BG_STAR = 0x01, BG_DUST = 0x02, BG_RIDGE = 0x03, BG_SOIL = 0x04, BG_LIFE = 0x05, BG_FUEL = 0x06 };
 enum { FLIP_X = 0x40, FLIP_Y = 0x80 };
 enum { PALETTE_SHIP = 0, PALETTE_GEM = 1, PALETTE_ROCK = 2, PALETTE_FIRE = 3 };
@@ -156,6 +156,8 @@ static void draw_sprites(void) {
     used = 0;
     if (!(safe & 4)) {
         put_mirrored(ship_x, SHIP_Y, TILE_SHIP, PALETTE_SHIP);
+        put(ship_x - 8, SHIP_Y + 8, TILE_WING, PALETTE_SHIP);
+        put(ship_x + 16, SHIP_Y + 8, TILE_WING, PALETTE_SHIP | FLIP_X);
         if (frame & 2) put(ship_x + 4, SHIP_Y + 14, TILE_FLAME, PALETTE_FIRE);
     }
     if (shot_y) put(shot_x, shot_y, TILE_SHOT, PALETTE_FIRE);
@@ -193,7 +195,7 @@ static void set_pace(void) {
     static u16 left;
     left = time_left;
     for (stage = 5; left >= STAGE_FRAMES && stage; left -= STAGE_FRAMES) --stage;
-    speed = 0x0180 + ((u16)stage << 5) + ((u16)level << 6);
+    speed = 0x0260 + ((u16)stage << 4) + ((u16)level << 6);
 }
 
 static u8 distance(u8 a, u8 b) { return a > b ? a - b : b - a; }
@@ -227,7 +229,7 @@ static void move_shot(void) {
 static void add_thing(void) {
     static u8 i;
     if (--until_next) return;
-    until_next = 34 - (stage << 1) - (level << 1);
+    until_next = 28 - stage - (level << 1);
     for (i = 0; i < THINGS && thing_kind[i]; ++i) {}
     if (i == THINGS) return;
     thing_kind[i] = random_byte() < 96 ? ROCK : GEM;

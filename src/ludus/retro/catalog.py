@@ -57,7 +57,7 @@ class Integration:
 def library() -> Any:
     """stable-retro, or how to install it."""
     try:
-        import stable_retro
+        import stable_retro  # type: ignore[import-untyped]
     except ImportError as error:
         raise extras.missing("Console games", "stable-retro") from error
     return stable_retro

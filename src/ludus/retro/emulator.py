@@ -1,4 +1,4 @@
-"""One emulator. A process can have one only (the library's limit), and any number of games by swapping states."""
+"""One emulator, which is all that a process can have. Swapping states gives any number of games."""
 
 import gc
 import weakref

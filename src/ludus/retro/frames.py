@@ -7,7 +7,7 @@ LENGTH = 64
 
 
 class FrameRing:
-    """frames: uint8 [rows, L, size, size]; a row's stack is the last `stack` frames up to `at`, the newest."""
+    """frames: uint8 [rows, L, size, size]; a row's stack ends with its newest frame, at `at`."""
 
     def __init__(self, rows: int, stack: int, size: int, frames: np.ndarray | None = None) -> None:
         """frames: memory of somebody else's that frames are written into"""
@@ -41,7 +41,7 @@ class FrameRing:
         self.age[row] = 1
 
     def move_to(self, frames: np.ndarray) -> None:
-        """Go on in other memory, e.g. of the block that is filled next. frames: uint8 [rows, L, size, size]"""
+        """Go on in other memory, e.g. of the next block. frames: uint8 [rows, L, size, size]"""
         frames[:, : self.stack] = self.stacks
         self.frames, self.at = frames, self.stack - 1
 

@@ -8,8 +8,8 @@ THINGS = 6
 SHIP_X, SHOT_Y = 0x307, 0x309
 KIND, X, Y = 0x310, 0x318, 0x320
 GEM, ROCK = 1, 2
-SHIP_Y, SHIP_SPEED = 196, 3
-DANGER = 20
+SHIP_Y, SHIP_SPEED = 196, 4
+DANGER = 26
 """Distance in x at which a rock hits, with some care."""
 LOWEST = 206
 """A thing below can't be reached any more."""
@@ -36,14 +36,14 @@ class ScriptedPlayer:
         gems = np.flatnonzero((kinds == GEM) & low)
         goal = ship
         for gem in gems[np.argsort(-ys[gems])]:
-            frames_left = max(0, SHIP_Y - ys[gem]) / 2
-            if abs(xs[gem] - ship) <= SHIP_SPEED * frames_left + 14:
+            frames_left = max(0, SHIP_Y - ys[gem]) / 3
+            if abs(xs[gem] - ship) <= SHIP_SPEED * frames_left + 18:
                 goal = int(xs[gem])
                 break
-        step = int(np.sign(goal - ship)) if abs(goal - ship) > 6 else 0
+        step = int(np.sign(goal - ship)) if abs(goal - ship) > 8 else 0
         return min((step, 0, -1, 1), key=lambda move: self._danger(ship, move, xs[rocks]))
 
     def _danger(self, ship: int, move: int, rocks: np.ndarray) -> int:
         """How far the ship would be inside the reach of rocks after a decision."""
-        after = np.clip(ship + move * SHIP_SPEED * 4, 8, 234)
+        after = np.clip(ship + move * SHIP_SPEED * 4, 12, 228)
         return int(np.maximum(0, DANGER - abs(rocks - after)).sum())

@@ -27,7 +27,7 @@ class Options:
     states: str | tuple[str, ...] = "default"
     """Start states: "default", "all", or a list of names."""
     prioritised: float = 0.0
-    """Share of games whose start state is drawn by how badly games from it went lately; the rest is uniform."""
+    """Share of games whose start state is drawn by how badly games from it went lately; others: uniformly."""
     scenario: str = "scenario"
     """Name of the integration's file of rewards and ends, without .json."""
     integration: float = 1.0

@@ -1,6 +1,6 @@
 """Recordings: a game as .bk2 (its start state and the buttons of every frame), and as GIF or MP4.
 
-A .bk2 takes a few kilobytes and replays exactly, also with stable-retro's own tools. Pictures are made of it later.
+A .bk2 takes a few kilobytes and replays exactly, also with stable-retro's own tools. Videos are made of it.
 """
 
 from collections.abc import Iterator
@@ -121,13 +121,15 @@ def write_video(target: Path, pictures: list[np.ndarray], fps: float) -> None:
         _write_gif(target, pictures, fps)
         return
     try:
-        import imageio.v2 as imageio
-        import imageio_ffmpeg  # noqa: F401  (what writes MP4)
+        import imageio_ffmpeg  # type: ignore[import-untyped]
     except ImportError as error:
         raise extras.missing("MP4 video", "imageio-ffmpeg") from error
-    with imageio.get_writer(target, fps=fps, macro_block_size=2) as writer:
-        for picture in pictures:
-            writer.append_data(picture)
+    height, width = pictures[0].shape[:2]
+    writer = imageio_ffmpeg.write_frames(str(target), (width, height), fps=fps, macro_block_size=2)
+    writer.send(None)
+    for picture in pictures:
+        writer.send(np.ascontiguousarray(picture))
+    writer.close()
 
 
 def _write_gif(target: Path, pictures: list[np.ndarray], fps: float) -> None:

@@ -1,7 +1,7 @@
 """A game's rewards and ends, computed from a few of its variables.
 
-stable-retro's own GameData copies the console's whole memory at every frame to compare two variables, which costs
-as much as a third of a frame. This reads the variables alone and gives the same numbers (tested against it).
+stable-retro's own GameData copies the console's whole memory at every frame to compare two variables, which
+takes a third of a frame or more. This reads the variables alone and gives the same numbers (a test compares).
 Scenarios that run Lua are left to GameData.
 """
 

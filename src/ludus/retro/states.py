@@ -46,9 +46,12 @@ def load_states(emulator: Emulator, names: list[str]) -> list[bytes]:
 
 def read_state(file: Path) -> bytes:
     try:
-        return gzip.decompress(file.read_bytes())
+        state = gzip.decompress(file.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
         raise Failure(f"the state {file} is corrupt ({error}): delete it or get it anew") from None
+    if not state:
+        raise Failure(f"the state {file} is corrupt (it is empty): delete it or get it anew")
+    return state
 
 
 def cache_folder(integration: Integration) -> Path:

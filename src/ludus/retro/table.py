@@ -49,7 +49,7 @@ def watched(integration: Integration) -> list[str]:
 
 
 class RetroTable:
-    """A finished game starts anew in the same step. Without Lua, rows are exactly as in emulators of their own."""
+    """A finished game starts anew in the same step. Rows play exactly as in emulators of their own."""
 
     def __init__(self, game: str, rows: int, options: Options | None = None) -> None:
         self.options, self.rows = options or Options(), rows
@@ -63,9 +63,7 @@ class RetroTable:
         names = states.chosen_names(self.integration, self.options.states)
         self.emulator = Emulator(self.integration)
         try:
-            self.starts = Starts(
-                names, states.load_states(self.emulator, names), self.options.prioritised
-            )
+            self.starts = Starts(names, states.load_states(self.emulator, names), self.options.prioritised)
             self._judge = make_judge(self.emulator, rows)
         except BaseException:
             self.emulator.close()
@@ -113,28 +111,32 @@ class RetroTable:
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """Everything the table's future depends on; empty if Lua knows part of it."""
-        if self.integration.scripted:
-            return {}
-        size = len(self._states[0])
-        room = {"states": np.zeros((self.rows, size), np.uint8), "frames": np.zeros_like(self.ring.stacks)}
-        kept = room | {name: np.zeros_like(array) for name, array in self._kept().items()}
-        self.save_into(kept)
+        kept = self.room()
+        if kept:
+            self.save_into(kept)
         return kept
 
+    def room(self) -> dict[str, np.ndarray]:
+        """Arrays for a snapshot."""
+        if self.integration.scripted:
+            return {}
+        states = np.zeros((self.rows, len(self.starts.states[0])), np.uint8)
+        room = {"states": states, "frames": np.zeros_like(self.ring.stacks)}
+        return room | {name: np.zeros_like(array) for name, array in self._kept().items()}
+
     def save_into(self, kept: dict[str, np.ndarray]) -> None:
-        """Write a snapshot into arrays that may be longer than the states are."""
+        """Write a snapshot into the arrays of `room`."""
         for row, state in enumerate(self._states):
-            kept["states"][row, : len(state)] = np.frombuffer(state, np.uint8)
+            kept["states"][row] = np.frombuffer(state, np.uint8)
         kept["frames"][...] = self.ring.stacks
         for name, array in self._kept().items():
             kept[name][...] = array
 
     def restore(self, snapshot: dict[str, np.ndarray]) -> Turn:
-        size = len(self.starts.states[0])
         for name, array in self._kept().items():
             array[...] = snapshot[name]
         self.ring.stacks[...] = snapshot["frames"]
-        self._states = [state[:size].tobytes() for state in snapshot["states"]]
+        self._states = [state.tobytes() for state in snapshot["states"]]
         self._loaded = -1
         self._close_recordings()
         self._reward[:] = self._ended[:] = self._truncated[:] = 0

@@ -1,0 +1,123 @@
+"""Console games in a process of their own, killed and not."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+pytest.importorskip("stable_retro")
+pytest.importorskip("cv2")
+
+from test_retro import OURS, digest, opened, random_actions, trace
+
+from ludus.core.errors import Failure, Usage
+from ludus.retro import child
+from ludus.retro.child import ChildTable
+from ludus.retro.options import Options
+from ludus.retro.table import RetroTable, open_table
+
+
+@pytest.fixture
+def expected():
+    """What a table in this process gives."""
+    options = dict(rows=3, sticky=0.2, states="all", max_steps=30)
+    with opened(**options) as table:
+        assert isinstance(table, RetroTable)
+        actions = random_actions(table, 80)
+        first = digest(table.reset(4).obs)
+        return options, actions, first, trace(table, actions)
+
+
+def test_child_plays_the_same_games(expected):
+    options, actions, first, lines = expected
+    with opened(separate=True, **options) as table:
+        assert isinstance(table, ChildTable)
+        assert digest(table.reset(4).obs) == first
+        assert trace(table, actions) == lines
+
+
+def test_killed_emulator_comes_back_with_its_games(expected):
+    options, actions, first, lines = expected
+    with opened(separate=True, **options) as table:
+        table.reset(4)
+        seen = []
+        for t, chosen in enumerate(actions):
+            if t % 20 == 10:
+                os.kill(table.pid, signal.SIGKILL)
+            seen += trace(table, [chosen])
+        assert table.replaced == 4
+        assert seen == lines
+
+
+def test_emulator_killed_in_the_middle_of_a_step(expected):
+    options, actions, first, lines = expected
+    with opened(separate=True, **options) as table:
+        table.reset(4)
+        seen = trace(table, actions[:20])
+        start = time.perf_counter()
+        seen += trace(table, actions[20:40])
+        middle_s = (time.perf_counter() - start) / 20 / 2
+        for chosen in actions[40:]:
+            if table.replaced < 3:
+                timer = threading.Timer(middle_s, os.kill, (table.pid, signal.SIGKILL))
+                timer.start()
+                seen += trace(table, [chosen])
+                timer.join()
+            else:
+                seen += trace(table, [chosen])
+        assert table.replaced >= 3
+        assert seen == lines
+
+
+def test_hung_emulator_is_replaced(expected, monkeypatch):
+    options, actions, first, lines = expected
+    monkeypatch.setattr(child, "PATIENCE_S", 3.0)
+    with opened(separate=True, **options) as table:
+        table.reset(4)
+        seen = trace(table, actions[:10])
+        os.kill(table.pid, signal.SIGSTOP)
+        seen += trace(table, actions[10:])
+        assert table.replaced == 1
+        assert seen == lines
+
+
+def test_second_table_of_a_process_gets_a_child_and_snapshots_fit_both():
+    with opened(rows=2) as first, opened(rows=2) as second:
+        assert isinstance(first, RetroTable)
+        assert isinstance(second, ChildTable)
+        actions = random_actions(first, 60)
+        first.reset(1)
+        second.reset(2)
+        assert trace(second, actions[:30]) != trace(first, actions[:30])
+        second.restore(first.snapshot())
+        after = trace(first, actions[30:])
+        assert trace(second, actions[30:]) == after
+        first.restore(second.snapshot())
+        assert first.read(0, "score", "lives") == second.read(0, "score", "lives")
+        assert (first.memory(1) == second.memory(1)).all()
+        assert first.screen(1).shape == second.screen(1).shape == (224, 240, 3)
+
+
+def test_child_refuses_in_one_line():
+    with pytest.raises(Usage, match="no state 'Nowhere'"):
+        open_table(OURS, 1, separate=True, states=["Nowhere"])
+    with opened(separate=True) as table:
+        table.reset(0)
+        with pytest.raises(Failure, match="action 9 in row 0 is not in 0..5"):
+            table.step(np.array([9, 0], np.int32))
+        assert table.step(np.zeros(2, np.int32)).obs.any()  # it goes on
+
+
+def test_nothing_is_left_behind():
+    shared = "/dev/shm"
+    before = set(os.listdir(shared)) if os.path.isdir(shared) else set()
+    table = ChildTable(OURS, 2, Options())
+    pid = table.pid
+    table.reset(0)
+    assert not {name for name in set(os.listdir(shared)) - before if name.startswith("ludus-retro")}
+    table.close()
+    assert not psutil.pid_exists(pid)
