@@ -23,11 +23,9 @@ _shot_x:     .res 1 ; $0308
 _shot_y:     .res 1 ; $0309: 0 without a shot
 _mode:       .res 1 ; $030A
              .res 5
-_thing_kind: .res 6 ; $0310: see gemfall.c
-             .res 2
-_thing_x:    .res 6 ; $0318
-             .res 2
-_thing_y:    .res 6 ; $0320
+_thing_kind: .res 16 ; $0310: see gemfall.c
+_thing_x:    .res 16 ; $0320
+_thing_y:    .res 16 ; $0330
 
 .segment "OAM"
 _oam: .res 256

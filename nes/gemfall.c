@@ -1,6 +1,7 @@
-/* Gemfall: catch falling gems, shoot or dodge falling rocks. 45 seconds, three lives.
+/* Gemfall: a comet that nobody sees wanders over the sky and loses gems. Catch them; shoot or dodge the rocks
+   between them. 45 seconds, three lives.
 
-   A gem brings 2 points, a rock that is shot 1. Nothing depends on time of day or uninitialised memory: the same
+   A gem or a rock that is shot brings a point. Nothing depends on time of day or uninitialised memory: the same
    buttons give the same game. What bots read lies at fixed addresses (console.s). */
 
 typedef unsigned char u8;
@@ -9,9 +10,9 @@ typedef unsigned int u16;
 enum { PAD_A = 0x80, PAD_SELECT = 0x20, PAD_START = 0x10, PAD_LEFT = 0x02, PAD_RIGHT = 0x01 };
 enum { TITLE, PLAY, OVER };
 enum { NONE, GEM, ROCK, BLAST };
-enum { THINGS = 6, LIVES = 3, LEVELS = 3 };
+enum { THINGS = 10, LIVES = 3, LEVELS = 3 };
 enum { GAME_FRAMES = 2700, STAGE_FRAMES = 450, SAFE_FRAMES = 60, BLAST_FRAMES = 12 };
-enum { GEM_POINTS = 2, ROCK_POINTS = 1 };
+enum { GEM_POINTS = 1, ROCK_POINTS = 1, ROCKS_OF_256 = 40, TURNS_OF_256 = 40 };
 enum { SHIP_Y = 196, GROUND_Y = 212, LEFTMOST = 12, RIGHTMOST = 228, SHIP_SPEED = 4, SHOT_SPEED = 6 };
 enum { REACH_X = 20, REACH_Y = 12, SHOT_REACH = 12 };
 enum { TILE_SHIP = 0x01, TILE_GEM = 0x03, TILE_ROCK = 0x05, TILE_SHOT = 0x09, TILE_BLAST = 0x0A, TILE_FLAME = 0x0B, TILE_WING = 0x0C };
@@ -33,7 +34,7 @@ void screen_off(void);
 void screen_on(void);
 
 static u8 thing_part[THINGS]; /* 256ths of a pixel below thing_y; of a blast, frames that are left */
-static u8 pad, pad_before, pressed, frame, stage, until_next, safe, used;
+static u8 pad, pad_before, pressed, frame, stage, until_next, safe, used, comet_x, comet_left;
 static u16 rng, speed;
 
 static const u8 palette[32] = {
@@ -186,6 +187,7 @@ static void start_game(void) {
     shot_y = 0;
     safe = 0;
     until_next = 10;
+    comet_x = 120;
     mode = PLAY;
     draw_status();
     screen_on();
@@ -195,7 +197,7 @@ static void set_pace(void) {
     static u16 left;
     left = time_left;
     for (stage = 5; left >= STAGE_FRAMES && stage; left -= STAGE_FRAMES) --stage;
-    speed = 0x0260 + ((u16)stage << 4) + ((u16)level << 6);
+    speed = 0x0240 + ((u16)stage << 3) + ((u16)level << 6);
 }
 
 static u8 distance(u8 a, u8 b) { return a > b ? a - b : b - a; }
@@ -226,15 +228,24 @@ static void move_shot(void) {
     }
 }
 
+static void move_comet(void) {
+    if (comet_left) comet_x -= level;
+    else comet_x += level;
+    if (comet_x <= LEFTMOST + 8) comet_left = 0;
+    if (comet_x >= RIGHTMOST - 8) comet_left = 1;
+}
+
 static void add_thing(void) {
-    static u8 i;
+    static u8 i, place;
+    move_comet();
     if (--until_next) return;
-    until_next = 28 - stage - (level << 1);
+    until_next = 10;
+    if (random_byte() < TURNS_OF_256) comet_left = !comet_left;
     for (i = 0; i < THINGS && thing_kind[i]; ++i) {}
     if (i == THINGS) return;
-    thing_kind[i] = random_byte() < 96 ? ROCK : GEM;
-    thing_x[i] = random_byte();
-    thing_x[i] = LEFTMOST + thing_x[i] - (thing_x[i] >> 3);
+    place = random_byte();
+    thing_kind[i] = random_byte() < ROCKS_OF_256 ? ROCK : GEM;
+    thing_x[i] = thing_kind[i] == GEM ? comet_x : LEFTMOST + place - (place >> 3);
     thing_y[i] = 24;
     thing_part[i] = 0;
 }

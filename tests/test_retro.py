@@ -103,7 +103,7 @@ def test_start_states_are_made_once_and_are_of_three_levels(tmp_path, monkeypatc
 
 
 def _alone(pipe, game, state, actions, skip):
-    """One game in an emulator of its own, by stable-retro's environment: screens and rewards of all decisions."""
+    """One game by stable-retro's environment, in an emulator of its own: screens, rewards and ends."""
     import stable_retro
 
     stable_retro.data.Integrations.add_custom_path(str(catalog.OURS))
@@ -473,7 +473,7 @@ def test_lua_games_have_one_row_and_work(copied):
 def test_illegal_actions_are_refused():
     with opened() as table:
         table.reset(0)
-        with pytest.raises(Failure, match="action 6 in row 1 is not in 0..5"):
+        with pytest.raises(Failure, match=r"action 6 in row 1 is not in 0\.\.5"):
             table.step(np.array([0, 6], np.int32))
 
 

@@ -12,13 +12,12 @@ import pytest
 pytest.importorskip("stable_retro")
 pytest.importorskip("cv2")
 
-from test_retro import OURS, digest, opened, random_actions, trace
-
 from ludus.core.errors import Failure, Usage
 from ludus.retro import child
 from ludus.retro.child import ChildTable
 from ludus.retro.options import Options
 from ludus.retro.table import RetroTable, open_table
+from test_retro import OURS, digest, opened, random_actions, trace
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def test_child_plays_the_same_games(expected):
 
 
 def test_killed_emulator_comes_back_with_its_games(expected):
-    options, actions, first, lines = expected
+    options, actions, _first, lines = expected
     with opened(separate=True, **options) as table:
         table.reset(4)
         seen = []
@@ -54,7 +53,7 @@ def test_killed_emulator_comes_back_with_its_games(expected):
 
 
 def test_emulator_killed_in_the_middle_of_a_step(expected):
-    options, actions, first, lines = expected
+    options, actions, _first, lines = expected
     with opened(separate=True, **options) as table:
         table.reset(4)
         seen = trace(table, actions[:20])
@@ -74,7 +73,7 @@ def test_emulator_killed_in_the_middle_of_a_step(expected):
 
 
 def test_hung_emulator_is_replaced(expected, monkeypatch):
-    options, actions, first, lines = expected
+    options, actions, _first, lines = expected
     monkeypatch.setattr(child, "PATIENCE_S", 3.0)
     with opened(separate=True, **options) as table:
         table.reset(4)
@@ -107,7 +106,7 @@ def test_child_refuses_in_one_line():
         open_table(OURS, 1, separate=True, states=["Nowhere"])
     with opened(separate=True) as table:
         table.reset(0)
-        with pytest.raises(Failure, match="action 9 in row 0 is not in 0..5"):
+        with pytest.raises(Failure, match=r"action 9 in row 0 is not in 0\.\.5"):
             table.step(np.array([9, 0], np.int32))
         assert table.step(np.zeros(2, np.int32)).obs.any()  # it goes on
 

@@ -4,9 +4,9 @@ import numpy as np
 
 from ludus.retro.table import RetroTable
 
-THINGS = 6
+THINGS = 10
 SHIP_X, SHOT_Y = 0x307, 0x309
-KIND, X, Y = 0x310, 0x318, 0x320
+KIND, X, Y = 0x310, 0x320, 0x330
 GEM, ROCK = 1, 2
 SHIP_Y, SHIP_SPEED = 196, 4
 DANGER = 26

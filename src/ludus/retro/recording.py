@@ -28,7 +28,6 @@ class Recorder:
         if self.file.suffix != ".bk2":
             raise Usage(f"{self.file}: recordings of console games end with .bk2")
         self._movie: Any = None
-        self._pressed: np.ndarray = np.zeros(0, np.uint8)
 
     @property
     def begun(self) -> bool:
@@ -38,7 +37,6 @@ class Recorder:
         """A game starts from a state, with some frames without buttons."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self._movie = emulator.new_movie(str(self.file), state)
-        self._pressed = emulator.nothing
         for _ in range(idle_frames):
             self.frame(emulator.nothing)
 
@@ -46,9 +44,8 @@ class Recorder:
         """mask: uint8 [buttons]"""
         if not self.begun:
             return
-        for button in np.flatnonzero(mask != self._pressed).tolist():
-            self._movie.set_key(button, bool(mask[button]), 0)
-        self._pressed = mask
+        for button, pressed in enumerate(mask.tolist()):
+            self._movie.set_key(button, bool(pressed), 0)
         self._movie.step()
 
     def close(self) -> None:
