@@ -1,8 +1,8 @@
 """Speed and size of console games, each printed as `figure NAME VALUE UNIT`.
 
 Stepping alone, with random actions: our own NES game, 4 frames a decision, 84x84 grey, 8 games. Ours are in
-one process per core; Gymnasium's are in AsyncVectorEnv with the usual wrappers. Both take turns in one run, so
-that whatever else the machine does strikes both.
+one process per core; Gymnasium's are in AsyncVectorEnv with the usual wrappers. Both take turns in one run,
+so that whatever else the machine does strikes both.
 """
 
 import argparse

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("stable_retro")
 pytest.importorskip("cv2")
 
+from ludus import processes
 from ludus.core.errors import Failure, Usage
 from ludus.retro import child
 from ludus.retro.child import ChildTable
@@ -120,3 +121,28 @@ def test_nothing_is_left_behind():
     assert not {name for name in set(os.listdir(shared)) - before if name.startswith("ludus-retro")}
     table.close()
     assert not psutil.pid_exists(pid)
+
+
+def _work(pipe):
+    """As a worker of a pool does: a daemon, whose emulator is in a process of its own."""
+    table = ChildTable(OURS, 2, Options())
+    table.reset(0)
+    pipe.send((table.pid, digest(table.step(np.zeros(2, np.int32)).obs)))
+    time.sleep(600)
+
+
+def test_emulator_of_a_worker_ends_with_it():
+    context = processes.make_context()
+    ours, theirs = context.Pipe()
+    worker = context.Process(target=_work, args=(theirs,), daemon=True)
+    worker.start()
+    assert ours.poll(60)
+    emulator, seen = ours.recv()
+    with opened() as table:
+        table.reset(0)
+        assert digest(table.step(np.zeros(2, np.int32)).obs) == seen
+    os.kill(worker.pid, signal.SIGKILL)
+    patience = time.monotonic() + 20
+    while psutil.pid_exists(emulator) and time.monotonic() < patience:
+        time.sleep(0.05)
+    assert not psutil.pid_exists(emulator)
