@@ -16,6 +16,7 @@ from ludus.core.errors import Failure, Usage
 from ludus.retro import buttons, catalog, recording
 from ludus.retro.import_roms import import_roms, report
 from ludus.retro.options import make_options
+from ludus.retro.pixels import shrink
 from ludus.retro.presets import PRESETS
 from ludus.retro.table import make_spec
 from test_retro import AIRSTRIKER, OURS, digest, opened, random_actions
@@ -44,16 +45,18 @@ def downloads(tmp_path):
 
 def test_import_says_what_each_file_was(places, downloads):
     # Another header is still the same game.
-    (downloads / "My Game (U).nes").write_bytes(b"NES\x1a" + bytes(12) + ROM.read_bytes()[16:])
+    (downloads / "My Game (U).bin").write_bytes(b"NES\x1a" + bytes(12) + ROM.read_bytes()[16:])
+    (downloads / "bare.nes").write_bytes(ROM.read_bytes()[16:])
     (downloads / "other.nes").write_bytes(b"something else that is no ROM")
     with pytest.raises(Usage, match="No ROM for Wanted-Nes-v0"):
         catalog.find("Wanted-Nes-v0", places=places)
     matches = import_roms(downloads, places)
     lines = report(matches).splitlines()
-    assert lines[0] == "My Game (U).nes: imported as Wanted-Nes-v0"
-    sha1 = hashlib.sha1(b"something else that is no ROM"[16:]).hexdigest()
-    assert lines[1] == f"other.nes: no known game (SHA-1 {sha1})"
-    assert lines[2] == "1 games imported from 2 files"
+    assert lines[0] == "My Game (U).bin: imported as Wanted-Nes-v0"
+    assert lines[1] == "bare.nes: Wanted-Nes-v0, but without the header that emulators need"
+    sha1 = hashlib.sha1(b"something else that is no ROM").hexdigest()
+    assert lines[2] == f"other.nes: no known game (SHA-1 {sha1})"
+    assert lines[3] == "1 games imported from 3 files"
     assert catalog.find("Wanted-Nes-v0", places=places).rom.name == "rom.nes"
 
 
@@ -102,12 +105,12 @@ def recorded(file, game=OURS, **switches):
     pytest.fail("the game did not end")
 
 
-@pytest.mark.parametrize(("game", "most"), [(OURS, 0), (AIRSTRIKER, 150)])
-def test_recording_replays_exactly(tmp_path, game, most):
-    from ludus.retro.pixels import shrink
-
+@pytest.mark.parametrize(
+    ("game", "most", "separate"), [(OURS, 0, False), (OURS, 80, True), (AIRSTRIKER, 150, False)]
+)
+def test_recording_replays_exactly(tmp_path, game, most, separate):
     file = tmp_path / "game.bk2"
-    frames, rewards = recorded(file, game, max_steps=most, sticky=0.3)
+    frames, rewards = recorded(file, game, max_steps=most, sticky=0.3, separate=separate)
     assert file.stat().st_size < 1_000_000
     small, screens, total, ended = np.zeros((84, 84), np.uint8), [], 0.0, False
     for frame in recording.replay(file):
@@ -191,7 +194,7 @@ def test_presets_are_options_that_fit_their_games(game, tmp_path):
     folder = tmp_path / game
     shutil.copytree(catalog.games()[game], folder)
     shutil.copy(ROM, folder / "rom.nes")
-    (folder / "rom.sha").write_text(catalog.rom_sha1(ROM.read_bytes(), ".nes"))
+    (folder / "rom.sha").write_text(catalog.rom_sha1(ROM.read_bytes()))
     integration = catalog.find(game, places=[tmp_path])
     options = make_options(**PRESETS[game]["options"])
     spec = make_spec(integration, options)

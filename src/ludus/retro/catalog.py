@@ -15,8 +15,8 @@ from ludus.core.errors import Failure, Usage
 
 OURS = Path(__file__).parent / "integrations"
 OWN_GAME = "Gemfall-Nes-v0"
-NES_HEADER_BYTES = 16
-"""Not part of a NES ROM's SHA-1, because collections differ in it."""
+NES_MARK, NES_HEADER_BYTES = b"NES\x1a", 16
+"""A NES ROM's header is not part of its SHA-1, because collections differ in it."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ def find(game: str, scenario: str = "scenario", places: Sequence[Path] | None = 
     )  # fmt: skip
 
 
-def rom_sha1(rom: bytes, suffix: str) -> str:
-    return hashlib.sha1(rom[NES_HEADER_BYTES:] if suffix.lower() == ".nes" else rom).hexdigest()
+def rom_sha1(rom: bytes) -> str:
+    return hashlib.sha1(rom[NES_HEADER_BYTES:] if rom.startswith(NES_MARK) else rom).hexdigest()
 
 
 def known_sha1s(folder: Path) -> list[str]:
@@ -128,7 +128,7 @@ def _rom(game: str, folder: Path, metadata: dict[str, Any]) -> Path:
     rom = next((folder / name for name in names if name and (folder / name).is_file()), None)
     if rom is None:
         raise Usage(f"No ROM for {game}: run `ludus retro import DIR` on the folder that has it")
-    if rom_sha1(rom.read_bytes(), rom.suffix) not in known_sha1s(folder):
+    if rom_sha1(rom.read_bytes()) not in known_sha1s(folder):
         raise Failure(f"The ROM of {game} is corrupt (its SHA-1 is not the known one): import it again")
     return rom
 

@@ -84,14 +84,15 @@ def _unzipped(name: str, file: Path) -> Iterator[tuple[str, bytes | str]]:
 def _match(name: str, data: bytes | str, known: dict[str, Path]) -> Match:
     if isinstance(data, str):
         return Match(name, "", data)
-    suffix = Path(name).suffix
-    sha1 = catalog.rom_sha1(data, suffix)
+    suffix = Path(name).suffix.lower()
+    sha1 = catalog.rom_sha1(data)
     folder = known.get(sha1)
     if folder is None:
-        archive = suffix.lower() == ".zip"
-        return Match(name, "", "an archive" if archive else f"no known game (SHA-1 {sha1})")
-    target = folder / f"rom{_suffix(folder.name, suffix)}"
-    _write(target, data)
+        return Match(name, "", "an archive" if suffix == ".zip" else f"no known game (SHA-1 {sha1})")
+    suffix = _suffix(folder.name, suffix)
+    if suffix == ".nes" and not data.startswith(catalog.NES_MARK):
+        return Match(name, "", f"{folder.name}, but without the header that emulators need")
+    _write(folder / f"rom{suffix}", data)
     return Match(name, folder.name, f"imported as {folder.name}")
 
 
@@ -99,7 +100,7 @@ def _suffix(game: str, given: str) -> str:
     """What the emulator expects of this game's console, whatever the file was called."""
     system = game.rpartition("-v")[0].rpartition("-")[2]
     info = catalog.library().data.EMU_INFO.get(system)
-    return f".{info['ext'][0]}" if info else given.lower()
+    return f".{info['ext'][0]}" if info else given
 
 
 def _write(target: Path, data: bytes) -> None:

@@ -57,7 +57,7 @@ def read_state(file: Path) -> bytes:
 def cache_folder(integration: Integration) -> Path:
     """Where states of this ROM for this version of the emulator are kept."""
     home = os.environ.get("LUDUS_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    sha1 = rom_sha1(integration.rom.read_bytes(), integration.rom.suffix)
+    sha1 = rom_sha1(integration.rom.read_bytes())
     version = f"{library().__version__.strip()}-{sha1[:10]}"
     return Path(home) / "ludus" / "retro" / integration.game / version
 

@@ -1,7 +1,5 @@
 """RetroTable: console games as a table. One emulator, and a save state for every row."""
 
-from typing import Any
-
 import numpy as np
 
 from ludus.core import dice, seeds
@@ -268,16 +266,3 @@ class RetroTable:
             self.ring.stacks, self._legal, self._seat, self._reward, self._ended, self._truncated,
             finished, last_obs,
         )  # fmt: skip
-
-
-def open_table(game: str, rows: int, **switches: Any) -> Any:
-    """A table of `retro:game`: in this process if it has no emulator yet, else in a process of its own."""
-    from ludus.retro.emulator import is_free
-    from ludus.retro.options import make_options
-
-    options = make_options(**switches)
-    if not options.separate and is_free():
-        return RetroTable(game, rows, options)
-    from ludus.retro.child import ChildTable
-
-    return ChildTable(game, rows, options)
