@@ -248,6 +248,19 @@ def test_snapshot_goes_on_exactly_through_ends_of_games():
         assert trace(table, actions[40:]) == after
 
 
+def test_snapshot_of_another_table_is_refused():
+    with opened(rows=3) as table:
+        table.reset(0)
+        kept = table.snapshot()
+    with opened(rows=2) as table:
+        table.reset(0)
+        with pytest.raises(Failure, match="other rows, options or emulator"):
+            table.restore(kept)
+        with pytest.raises(Failure, match="other rows, options or emulator"):
+            table.restore({})
+        assert table.step(np.zeros(2, np.int32)).obs.any()
+
+
 def test_rewards_are_shaped_and_reported_by_part():
     shaping = dict(integration=0.5, score=2.0, life_lost=-10.0, time=-0.01)
     with opened(rows=4, **shaping) as table:

@@ -35,6 +35,7 @@ class Recorder:
 
     def begin(self, emulator: Emulator, state: bytes, idle_frames: int) -> None:
         """A game starts from a state, with some frames without buttons."""
+        self.close()
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self._movie = emulator.new_movie(str(self.file), state)
         for _ in range(idle_frames):

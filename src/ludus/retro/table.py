@@ -3,7 +3,7 @@
 import numpy as np
 
 from ludus.core import dice, seeds
-from ludus.core.errors import Usage
+from ludus.core.errors import Failure, Usage
 from ludus.core.spec import Spec
 from ludus.core.table import Finished, LastSeen, Turn, refuse_illegal
 from ludus.retro import buttons, catalog, states
@@ -18,6 +18,8 @@ from ludus.retro.starts import Starts, chance
 
 WATCHED = ("score", "lives")
 """Variables that shaping and statistics look at, where a game has them."""
+NOTHING = -1
+"""Instead of an action: no buttons."""
 
 
 def make_spec(integration: Integration, options: Options) -> Spec:
@@ -56,7 +58,7 @@ class RetroTable:
             raise Usage(f"{game} computes rewards in Lua, which allows one game per process: take rows 1")
         self.spec = make_spec(self.integration, self.options)
         self.buttons = buttons.names(self.integration, self.options.buttons)
-        self._masks = buttons.masks(self.integration, self.buttons)  # uint8 [A, buttons]
+        self._masks = buttons.masks(self.integration, [*self.buttons, ""])  # uint8 [A + 1, buttons]
         self._watched = watched(self.integration)
         names = states.chosen_names(self.integration, self.options.states)
         self.emulator = Emulator(self.integration)
@@ -118,7 +120,7 @@ class RetroTable:
         """Arrays for a snapshot."""
         if self.integration.scripted:
             return {}
-        states = np.zeros((self.rows, len(self.starts.states[0])), np.uint8)
+        states = np.zeros((self.rows, len(self.emulator.power_on)), np.uint8)
         room = {"states": states, "frames": np.zeros_like(self.ring.stacks)}
         return room | {name: np.zeros_like(array) for name, array in self._kept().items()}
 
@@ -131,6 +133,9 @@ class RetroTable:
             kept[name][...] = array
 
     def restore(self, snapshot: dict[str, np.ndarray]) -> Turn:
+        wanted = {name: array.shape for name, array in self.room().items()}
+        if not wanted or wanted != {name: array.shape for name, array in snapshot.items()}:
+            raise Failure(f"{self.spec.game}: the snapshot's table had other rows, options or emulator")
         for name, array in self._kept().items():
             array[...] = snapshot[name]
         self.ring.stacks[...] = snapshot["frames"]
@@ -144,7 +149,10 @@ class RetroTable:
         """Write the row's next game, from its start to its end, to a .bk2 file."""
         if not 0 <= row < self.rows:
             raise Usage(f"{self.spec.game}: there is no row {row} to record, only 0..{self.rows - 1}")
-        self._recorders[row] = Recorder(file)
+        recorder = Recorder(file)
+        if row in self._recorders:
+            self._recorders[row].close()
+        self._recorders[row] = recorder
 
     def read(self, row: int, *variables: str) -> list[int]:
         """Values of the row's game by name in data.json, e.g. for a scripted player."""
@@ -191,7 +199,7 @@ class RetroTable:
         self._judge.begin(row)
         self._seen[row] = emulator.read(self._watched)
         self._states[row], self._loaded = emulator.save(), row
-        self._held[row] = self._length[row] = self._idle[row] = 0
+        self._held[row], self._length[row], self._idle[row] = NOTHING, 0, 0
         self._paid[row] = 0
         shrink(emulator.screen(), self.ring.newest(row))
         self.ring.blank(row)
