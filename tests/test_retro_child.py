@@ -74,6 +74,42 @@ def test_emulator_killed_in_the_middle_of_a_step(expected):
         assert seen == lines
 
 
+def test_emulator_killed_again_before_it_has_its_games_back(expected, monkeypatch):
+    options, actions, _first, lines = expected
+    exchange, killed = ChildTable._exchange, []
+
+    def exchange_or_kill(self, message):
+        if message[0] == "restore" and len(killed) < 2:
+            killed.append(self.pid)
+            os.kill(self.pid, signal.SIGKILL)
+        return exchange(self, message)
+
+    monkeypatch.setattr(ChildTable, "_exchange", exchange_or_kill)
+    with opened(separate=True, **options) as table:
+        table.reset(4)
+        seen = trace(table, actions[:10])
+        os.kill(table.pid, signal.SIGKILL)
+        seen += trace(table, actions[10:])
+        assert len(killed) == 2
+        assert table.replaced == 3
+        assert seen == lines
+
+
+def test_emulator_that_always_dies_is_one_clear_line(monkeypatch):
+    exchange = ChildTable._exchange
+
+    def kill(self, message):
+        if message[0] == "step":
+            os.kill(self.pid, signal.SIGKILL)
+        return exchange(self, message)
+
+    with opened(separate=True) as table:
+        table.reset(0)
+        monkeypatch.setattr(ChildTable, "_exchange", kill)
+        with pytest.raises(Failure, match=r"the emulator died \(exit code -9\), 4 times in a row"):
+            table.step(np.zeros(2, np.int32))
+
+
 def test_hung_emulator_is_replaced(expected, monkeypatch):
     options, actions, _first, lines = expected
     monkeypatch.setattr(child, "PATIENCE_S", 3.0)

@@ -27,8 +27,8 @@ from ludus.retro.frames import LENGTH
 from ludus.retro.options import Options
 from ludus.retro.table import RetroTable, make_spec
 
-TRIES = 3
-"""How often one and the same step may end its process."""
+TRIES = 4
+"""Children that may die one after the other at the same question."""
 PATIENCE_S = 60.0
 """A child that answers nothing for so long counts as hung."""
 LEAVE_S = 1.0
@@ -82,20 +82,27 @@ class ChildTable:
         self._place: int | None = None  # of the snapshot to go on from
         self._seed = 0
         self._recordings: dict[int, str] = {}
-        self._spawn()
+        self._dead = False
+        self._restoring: dict[str, np.ndarray] | None = None  # what the next child has not taken over yet
+        try:
+            self._spawn()
+        except Died as error:
+            raise Failure(f"{self.spec.game}: the emulator {error}") from None
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     def reset(self, seed: int) -> Turn:
-        self._seed, self._place = seed, None
+        self._seed, self._place, self._restoring = seed, None, None
         return self._ask_turn("reset", seed)
 
     def step(self, actions: np.ndarray, rows: np.ndarray | None = None) -> Turn:
         return self._ask_turn("step", actions, rows)
 
     def snapshot(self) -> dict[str, np.ndarray]:
+        if self._restoring is not None:
+            return self._restoring
         if self._place is None:
             return {}
         return {name: array.copy() for name, array in self._memory.snapshot(self._place).items()}
@@ -138,12 +145,11 @@ class ChildTable:
         """The child's answer, from another child if this one dies."""
         for _ in range(TRIES):
             try:
+                if self._dead and self._replace() and message[0] == "step":
+                    return self._cut_off()
                 return self._exchange(message)
             except Died as error:
-                reason = error
-                lost = self._replace()
-                if lost and message[0] == "step":
-                    return self._cut_off()
+                self._dead, reason = True, error
         raise Failure(f"{self.spec.game}: the emulator {reason}, {TRIES} times in a row")
 
     def _exchange(self, message: tuple[Any, ...]) -> Any:
@@ -183,8 +189,6 @@ class ChildTable:
                 self._exchange((self._memory.path,))
             finally:
                 self._memory.forget_name()
-        except Died as error:
-            raise Failure(f"{self.spec.game}: the emulator {error}") from None
         except Failure:
             self.close()
             raise
@@ -192,15 +196,16 @@ class ChildTable:
     def _replace(self) -> bool:
         """A new child that goes on from the last snapshot. True if there is none though games have begun."""
         kept, begun = self.snapshot(), self._place is not None
+        self._restoring = kept
         processes.end(self._process)
         self._pipe.close()
         self.replaced += 1
         self._spawn()
-        with suppress(Died):  # the next question will see it
-            if kept:
-                self._place = self._exchange(("restore", kept))[0]
-            for row, file in self._recordings.items():
-                self._exchange(("record", row, file))
+        if kept:
+            self._place = self._exchange(("restore", kept))[0]
+        for row, file in self._recordings.items():
+            self._exchange(("record", row, file))
+        self._dead, self._restoring = False, None
         return begun and not kept
 
     def _cut_off(self) -> Turn:

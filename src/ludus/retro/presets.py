@@ -6,7 +6,7 @@ from ludus.retro.catalog import OWN_GAME
 
 GEMFALL: dict[str, Any] = {
     "rows": 8,
-    "options": {"buttons": ["A", "LEFT+A", "RIGHT+A", "", "LEFT", "RIGHT"]},
+    "options": {"buttons": ["A", "LEFT+A", "RIGHT+A"]},  # nothing is lost by always shooting
 }
 
 JACKAL: dict[str, Any] = {
