@@ -24,6 +24,7 @@ from ludus.retro.gemfall import ScriptedPlayer
 from ludus.retro.opening import open_table
 from ludus.retro.options import Options, make_options
 from ludus.retro.pixels import shrink
+from ludus.retro.scenario import OPERATIONS, Scenario
 from ludus.retro.starts import Starts
 from ludus.retro.table import RetroTable
 
@@ -330,6 +331,60 @@ def test_stacks_from_frames_kept_once_are_the_observations():
     assert np.shares_memory(stacks, kept)
     for t in range(steps):
         assert (frames.show(stacks[:, t], ages[:, t]) == seen[t]).all()
+
+
+# ---- rewards and ends
+
+
+def manifests():
+    """Scenarios that use every operation, measurement and way to join conditions."""
+    for operation in OPERATIONS:
+        for measurement in ("delta", "absolute"):
+            term = {"op": operation, "measurement": measurement, "reference": 2} if operation else {}
+            paid = term | {"reward": 3.0, "penalty": 0.5}
+            yield {
+                "reward": {"variables": {"score": paid, "time_left": paid}, "time": {"reward": 0.25}},
+                "done": {"variables": {"lives": term | {"op": operation or "zero"}}},
+            }
+    early, low = {"op": "less-than", "reference": 2600}, {"op": "greater-or-equal", "reference": 1}
+    for outer in ("any", "all"):
+        for inner in ("any", "all"):
+            node = {"condition": inner, "variables": {"time_left": early, "score": low}}
+            lives = {"op": "less-or-equal", "reference": 3}
+            yield {"done": {"condition": outer, "variables": {"lives": lives}, "nodes": {"a": node}}}
+            yield {"done": {"condition": outer, "nodes": {"a": node, "b": {"nodes": {"c": node}}}}}
+
+
+def test_scenarios_give_what_the_library_gives(tmp_path):
+    integration = catalog.find(OURS)
+    emulator = Emulator(integration)
+    try:
+        masks = buttons.masks(integration, buttons.names(integration, "discrete"))
+        pairs = []
+        for place, manifest in enumerate(manifests()):
+            file = tmp_path / f"{place}.json"
+            file.write_text(json.dumps(manifest))
+            pairs.append((Scenario(manifest), emulator.new_data(str(file))))
+        emulator.load(states.load_states(emulator, ["Level3"])[0])
+        before = {}
+        paid, ended = set(), set()
+        rng = np.random.default_rng(0)
+        for frame in range(400):
+            emulator.hold(masks[rng.integers(len(masks))], 1)
+            for place, (scenario, data) in enumerate(pairs):
+                now = emulator.read(scenario.variables)
+                data.update_ram()
+                if frame:  # the first has nothing to be compared with
+                    reward, done = scenario.reward(now, before[place]), scenario.done(now, before[place])
+                    assert reward == data.current_reward(), place
+                    assert done == data.is_done(), place
+                    paid.add(reward)
+                    ended.add(done)
+                before[place] = now
+        assert len(paid) > 5
+        assert ended == {True, False}
+    finally:
+        emulator.close()
 
 
 # ---- start states, buttons, pixels

@@ -33,17 +33,22 @@ class Emulator:
             raise Failure(f"{integration.game}: the emulator can't open {integration.rom}: {error}") from None
         self.closed = False
         _open = weakref.ref(self)
-        self.data = retro.data.GameData()
-        self._core.configure_data(self.data)
         self._core.step()  # without a frame there is no screen and no memory yet
-        if not self.data.load(str(integration.data_file), str(integration.scenario_file)):
-            self.close()
-            raise Failure(f"{integration.game}: its data.json or {integration.scenario_file.name} is corrupt")
+        self.data = self.new_data(str(integration.scenario_file))
         self.nothing = np.zeros(len(integration.buttons), np.uint8)
         self.frame, self.save, self.press = self._core.step, self._core.get_state, self._core.set_button_mask
         self._crop = self._find_crop()
         self.power_on = self.save()
         """The state after the first frame."""
+
+    def new_data(self, scenario_file: str) -> Any:
+        """The library's own view of the console's memory."""
+        data = library().data.GameData()
+        self._core.configure_data(data)
+        if not data.load(str(self.integration.data_file), scenario_file):
+            self.close()
+            raise Failure(f"{self.integration.game}: its data.json or {scenario_file} is corrupt")
+        return data
 
     def load(self, state: bytes, name: str = "") -> None:
         """Go on from a save state. name: what to call it if it does not fit"""
