@@ -11,11 +11,12 @@ enum { PAD_A = 0x80, PAD_SELECT = 0x20, PAD_START = 0x10, PAD_LEFT = 0x02, PAD_R
 enum { TITLE, PLAY, OVER };
 enum { NONE, GEM, ROCK, BLAST };
 enum { THINGS = 10, LIVES = 3, LEVELS = 3 };
-enum { GAME_FRAMES = 2700, STAGE_FRAMES = 450, SAFE_FRAMES = 60, BLAST_FRAMES = 12 };
+enum { GAME_FRAMES = 2700, STAGE_FRAMES = 450, SAFE_FRAMES = 60, BLAST_FRAMES = 12, DROP_FRAMES = 10 };
 enum { GEM_POINTS = 1, ROCK_POINTS = 1, ROCKS_OF_256 = 40, TURNS_OF_256 = 40 };
-enum { SHIP_Y = 196, GROUND_Y = 212, LEFTMOST = 12, RIGHTMOST = 228, SHIP_SPEED = 4, SHOT_SPEED = 6 };
+enum { SHIP_Y = 196, GROUND_Y = 212, LEFTMOST = 12, RIGHTMOST = 228, SHIP_SPEED = 4, SHOT_SPEED = 6, MIDDLE = 120 };
 enum { REACH_X = 20, REACH_Y = 12, SHOT_REACH = 12 };
-enum { TILE_SHIP = 0x01, TILE_GEM = 0x03, TILE_ROCK = 0x05, TILE_SHOT = 0x09, TILE_BLAST = 0x0A, TILE_FLAME = 0x0B, TILE_WING = 0x0C };
+enum { TILE_SHIP = 0x01, TILE_GEM = 0x03, TILE_ROCK = 0x05, TILE_SHOT = 0x09 };
+enum { TILE_BLAST = 0x0A, TILE_FLAME = 0x0B, TILE_WING = 0x0C };
 enum { BG_STAR = 0x01, BG_DUST = 0x02, BG_RIDGE = 0x03, BG_SOIL = 0x04, BG_LIFE = 0x05, BG_FUEL = 0x06 };
 enum { FLIP_X = 0x40, FLIP_Y = 0x80 };
 enum { PALETTE_SHIP = 0, PALETTE_GEM = 1, PALETTE_ROCK = 2, PALETTE_FIRE = 3 };
@@ -183,11 +184,11 @@ static void start_game(void) {
     lives = LIVES;
     over = 0;
     time_left = GAME_FRAMES;
-    ship_x = 120;
+    ship_x = MIDDLE;
     shot_y = 0;
     safe = 0;
-    until_next = 10;
-    comet_x = 120;
+    until_next = DROP_FRAMES;
+    comet_x = MIDDLE;
     mode = PLAY;
     draw_status();
     screen_on();
@@ -239,7 +240,7 @@ static void add_thing(void) {
     static u8 i, place;
     move_comet();
     if (--until_next) return;
-    until_next = 10;
+    until_next = DROP_FRAMES;
     if (random_byte() < TURNS_OF_256) comet_left = !comet_left;
     for (i = 0; i < THINGS && thing_kind[i]; ++i) {}
     if (i == THINGS) return;
@@ -299,7 +300,7 @@ static void choose_level(void) {
     for (i = 0; i < 64; ++i) oam[i << 2] = 0xFF;
     used = 0;
     put(18 * 8, 17 * 8, '0' + level, PALETTE_GEM);
-    put_mirrored(120, 90, TILE_GEM, PALETTE_GEM);
+    put_mirrored(MIDDLE, 90, TILE_GEM, PALETTE_GEM);
     if (pressed & PAD_SELECT) level = level == LEVELS ? 1 : level + 1;
     if (pressed & PAD_START) start_game();
 }
