@@ -31,6 +31,8 @@ TRIES = 4
 """Children that may die one after the other at the same question."""
 PATIENCE_S = 60.0
 """A child that answers nothing for so long counts as hung."""
+START_S = 120.0
+"""The same for a child that starts: it imports libraries first."""
 LEAVE_S = 1.0
 TURN = ("reward", "ended", "truncated")
 
@@ -159,8 +161,9 @@ class ChildTable:
             raise Died(self._how_it_died()) from None
         return self._answer()
 
-    def _answer(self) -> Any:
-        connection.wait([self._pipe, self._process.sentinel], PATIENCE_S)
+    def _answer(self, patience_s: float | None = None) -> Any:
+        """patience_s: default PATIENCE_S"""
+        connection.wait([self._pipe, self._process.sentinel], patience_s or PATIENCE_S)
         try:
             if not self._pipe.poll():
                 raise Died(self._how_it_died())
@@ -174,7 +177,7 @@ class ChildTable:
     def _how_it_died(self) -> str:
         self._process.join(0.2)
         code = self._process.exitcode
-        return f"hung for {PATIENCE_S:.0f} s" if code is None else f"died (exit code {code})"
+        return "hung" if code is None else f"died (exit code {code})"
 
     def _spawn(self) -> None:
         self._pipe, theirs = self._context.Pipe()
@@ -184,7 +187,7 @@ class ChildTable:
             self._process.start()
         theirs.close()
         try:
-            self._memory = Memory(self._answer())
+            self._memory = Memory(self._answer(START_S))
             try:
                 self._exchange((self._memory.path,))
             finally:
