@@ -1,0 +1,1 @@
+"""Console games in an emulator (stable-retro): many games in one emulator by save-state swap."""

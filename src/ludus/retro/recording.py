@@ -1,0 +1,139 @@
+"""Recordings: a game as .bk2 (its start state and the buttons of every frame), and as GIF or MP4.
+
+A .bk2 takes a few kilobytes and replays exactly, also with stable-retro's own tools. Videos are made of it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ludus.core import extras
+from ludus.core.errors import Failure, Usage
+from ludus.retro import catalog
+from ludus.retro.emulator import Emulator
+from ludus.retro.judges import make_judge
+
+GIF_EVERY = 3
+"""Frames of 60 a second that make one picture of a GIF: viewers show at most 50 a second, most fewer."""
+VIDEO_KINDS = (".gif", ".mp4")
+
+
+class Recorder:
+    """Writes one game of a row, whichever other rows the emulator plays in between."""
+
+    def __init__(self, file: str | Path) -> None:
+        self.file = Path(file)
+        if self.file.suffix != ".bk2":
+            raise Usage(f"{self.file}: recordings of console games end with .bk2")
+        self._movie: Any = None
+
+    @property
+    def begun(self) -> bool:
+        return self._movie is not None
+
+    def begin(self, emulator: Emulator, state: bytes, idle_frames: int) -> None:
+        """A game starts from a state, with some frames without buttons."""
+        self.close()
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self._movie = emulator.new_movie(str(self.file), state)
+        for _ in range(idle_frames):
+            self.frame(emulator.nothing)
+
+    def frame(self, mask: np.ndarray) -> None:
+        """mask: uint8 [buttons]"""
+        if not self.begun:
+            return
+        for button, pressed in enumerate(mask.tolist()):
+            self._movie.set_key(button, bool(pressed), 0)
+        self._movie.step()
+
+    def close(self) -> None:
+        if self._movie is not None:
+            self._movie.close()
+            self._movie = None
+
+
+class Frame(NamedTuple):
+    """A frame of a recorded game."""
+
+    screen: np.ndarray  # uint8 [H, W, 3]
+    reward: float
+    done: bool
+    emulator: Emulator
+
+
+def replay(file: str | Path) -> Iterator[Frame]:
+    """Play a recording again, frame by frame. This process must not have another emulator."""
+    movie = open_movie(file)
+    emulator = Emulator(catalog.find(movie.get_game()))
+    try:
+        emulator.load(movie.get_state(), Path(file).name)
+        judge = make_judge(emulator, 1)
+        buttons = range(len(emulator.nothing))
+        first = True
+        while movie.step():
+            emulator.hold(np.array([movie.get_key(button, 0) for button in buttons], np.uint8), 1)
+            if first:
+                judge.begin(0)  # the frame that stands for a reset pays nothing
+                first = False
+                reward, done = 0.0, False
+            else:
+                reward, done = judge.frame(0)
+            yield Frame(emulator.screen(), reward, done, emulator)
+    finally:
+        emulator.close()
+
+
+def open_movie(file: str | Path) -> Any:
+    if not Path(file).is_file():
+        raise Usage(f"there is no recording {file}")
+    try:
+        movie = catalog.library().Movie(str(file))
+        if not movie.get_state():
+            raise RuntimeError("no start state")
+    except RuntimeError as error:
+        raise Failure(f"{file} is no recording of a console game: {error}") from None
+    return movie
+
+
+def render(recording: str | Path, video: str | Path, scale: int = 1) -> int:
+    """Make a GIF or MP4 of a recording; no display is needed. Gives the number of frames played."""
+    target = Path(video)
+    if target.suffix not in VIDEO_KINDS:
+        raise Usage(f"{target}: a video ends with {' or '.join(VIDEO_KINDS)}")
+    every = GIF_EVERY if target.suffix == ".gif" else 1
+    played, pictures = 0, []
+    for played, frame in enumerate(replay(recording), 1):
+        if played % every == 0:
+            pictures.append(frame.screen.repeat(scale, 0).repeat(scale, 1))
+    write_video(target, pictures, 60 / every)
+    return played
+
+
+def write_video(target: Path, pictures: list[np.ndarray], fps: float) -> None:
+    """pictures: uint8 [H, W, 3] each, all of one size"""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.suffix == ".gif":
+        _write_gif(target, pictures, fps)
+        return
+    try:
+        import imageio_ffmpeg  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise extras.missing("MP4 video", "imageio-ffmpeg") from error
+    height, width = pictures[0].shape[:2]
+    writer = imageio_ffmpeg.write_frames(str(target), (width, height), fps=fps, macro_block_size=2)
+    writer.send(None)
+    for picture in pictures:
+        writer.send(np.ascontiguousarray(picture))
+    writer.close()
+
+
+def _write_gif(target: Path, pictures: list[np.ndarray], fps: float) -> None:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise extras.missing("GIF", "pillow") from error
+    images = [Image.fromarray(picture).quantize(64) for picture in pictures]
+    images[0].save(target, save_all=True, append_images=images[1:], duration=round(1000 / fps), loop=0)
