@@ -17,8 +17,8 @@ import psutil
 
 from figures import figure
 from ludus import processes
-from ludus.retro import catalog, states
-from ludus.retro.emulator import Emulator
+from ludus.games.retro import catalog, states
+from ludus.games.retro.emulator import Emulator
 
 GAME, GAMES = catalog.OWN_GAME, 8
 
@@ -46,7 +46,7 @@ def answer(pipe: Any, function: Any, args: tuple) -> None:
 
 
 def steps_per_s(rows: int, seconds: float, separate: bool = False) -> float:
-    from ludus.retro.opening import open_table
+    from ludus.games.retro.opening import open_table
 
     table = open_table(GAME, rows, separate=separate)
     table.reset(0)
@@ -63,7 +63,7 @@ def steps_per_s(rows: int, seconds: float, separate: bool = False) -> float:
 
 def memory_mb(rows: int) -> float:
     """Of a process with so many games, without what it shares with others."""
-    from ludus.retro.opening import open_table
+    from ludus.games.retro.opening import open_table
 
     table = open_table(GAME, rows)
     table.reset(0)
@@ -76,7 +76,7 @@ def memory_mb(rows: int) -> float:
 
 def bytes_per_decision() -> float:
     """Of what a block must keep of an observation: the newest frame, and how many frames are of this game."""
-    from ludus.retro.opening import open_table
+    from ludus.games.retro.opening import open_table
 
     table = open_table(GAME, GAMES)
     table.reset(0)

@@ -18,15 +18,15 @@ pytest.importorskip("stable_retro")
 pytest.importorskip("cv2")
 
 from ludus.core.errors import Failure, Usage
-from ludus.retro import buttons, catalog, frames, states
-from ludus.retro.emulator import Emulator, is_free
-from ludus.retro.gemfall import ScriptedPlayer
-from ludus.retro.opening import open_table
-from ludus.retro.options import Options, make_options
-from ludus.retro.pixels import shrink
-from ludus.retro.scenario import OPERATIONS, Scenario
-from ludus.retro.starts import Starts
-from ludus.retro.table import RetroTable
+from ludus.games.retro import buttons, catalog, frames, states
+from ludus.games.retro.emulator import Emulator, is_free
+from ludus.games.retro.gemfall import ScriptedPlayer
+from ludus.games.retro.opening import open_table
+from ludus.games.retro.options import Options, make_options
+from ludus.games.retro.pixels import shrink
+from ludus.games.retro.scenario import OPERATIONS, Scenario
+from ludus.games.retro.starts import Starts
+from ludus.games.retro.table import RetroTable
 
 OURS, AIRSTRIKER = catalog.OWN_GAME, "Airstriker-Genesis-v0"
 NES = Path(__file__).parents[1] / "nes"

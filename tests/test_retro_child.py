@@ -14,11 +14,11 @@ pytest.importorskip("cv2")
 
 from ludus import processes
 from ludus.core.errors import Failure, Usage
-from ludus.retro import child
-from ludus.retro.child import ChildTable
-from ludus.retro.opening import open_table
-from ludus.retro.options import Options
-from ludus.retro.table import RetroTable
+from ludus.games.retro import child
+from ludus.games.retro.child import ChildTable
+from ludus.games.retro.opening import open_table
+from ludus.games.retro.options import Options
+from ludus.games.retro.table import RetroTable
 from test_retro import OURS, digest, opened, random_actions, trace
 
 

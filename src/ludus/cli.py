@@ -312,7 +312,7 @@ def main(args: list[str] | None = None) -> None:
             return (train if args[0] == "train" else resume)(tuple(args[1:]))
         if args[:1] == ["--version"]:
             return print(f"ludus {__version__}")
-        _command(args)()
+        (_command(args) if args[:1] == ["--help"] or not _is_game(args) else _game_command(args))()
     except (KeyboardInterrupt, BrokenPipeError):
         _leave_quietly()
     except Failure as failure:
@@ -344,6 +344,31 @@ def _command(args: list[str]) -> Callable[[], None]:
         return app.cli(
             prog="ludus", description=DESCRIPTION, args=args, config=(tyro.conf.FlagCreatePairsOff,)
         )
+
+
+def _is_game(args: list[str]) -> bool:
+    """Whether this is a game's own command; those of Ludus come first."""
+    if not args or args[0] in app.names or args[0].startswith("-"):
+        return False
+    from ludus import games as found
+
+    return args[0] in found.names()
+
+
+def _game_command(args: list[str]) -> Callable[[], None]:
+    """`ludus GAME COMMAND ...`, ready to run."""
+    from ludus import games as found
+    from ludus.commands.flags import reading
+    from ludus.core.errors import Usage
+
+    game, own = args[0], Commands()
+    commands = found.find(game).commands()
+    if not commands:
+        raise Usage(f"{game} has no commands of its own: `ludus games {game}` describes it")
+    for name, function in commands.items():
+        own.command(function, name=name)
+    with reading(f"ludus {game}"):
+        return own.cli(prog=f"ludus {game}", args=args[1:], config=(tyro.conf.FlagCreatePairsOff,))
 
 
 def _tell(message: str, exit_code: int, debug: bool) -> None:

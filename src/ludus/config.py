@@ -111,7 +111,7 @@ def resolve(
     preset = preset or values.get("preset", "default")
     if preset not in PRESETS:
         raise Usage(f"unknown preset {preset!r}: choose from {', '.join(PRESETS)}")
-    own = games.find(game).presets()
+    own = games.find(game).presets(game)
     layers = [_generic()["default"], _generic()[preset], own.get("default", {}), own.get(preset, {})]
     algo = algo or values.get("algo") or next(layer["algo"] for layer in reversed(layers) if "algo" in layer)
     settings = algos.find(algo).settings_type()

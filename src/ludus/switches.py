@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import inspect
 import textwrap
+from types import UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from ludus import games
@@ -57,6 +58,8 @@ def _read(game: str, switch: Switch, value: str) -> Any:
         for choice in get_args(switch.kind):
             if str(choice) == value:
                 return choice
+    elif get_origin(switch.kind) is UnionType:  # a word, or words with commas between them
+        return tuple(value.split(",")) if "," in value else value
     elif switch.kind is bool:
         if value.lower() in WORDS:
             return WORDS[value.lower()]

@@ -30,7 +30,11 @@ def _list() -> None:
     table = Table("game", "seats", "actions", "observation", "bots", "what it is", box=None, pad_edge=False)
     for name in games.names():
         game = games.open(name)
-        spec, bots = game.spec, ", ".join(bot_names(game))
+        try:
+            spec, bots = game.spec, ", ".join(bot_names(game))
+        except Usage as missing:  # a library or program that not everybody needs
+            table.add_row(f"[bold]{name}", "", "", "", "", escape(f"{game.description()} ({missing})"))
+            continue
         shape = ", ".join(f"{' x '.join(map(str, part.shape))} {part.dtype}" for part in spec.parts)
         table.add_row(
             f"[bold]{name}", str(spec.seats), str(spec.actions), shape, bots, escape(game.description())

@@ -95,9 +95,14 @@ class Game:
         return (inspect.getdoc(cls) or "").partition("\n")[0]
 
     @classmethod
-    def presets(cls) -> dict[str, dict[str, Any]]:
-        """Settings for training it, by the preset's name: `presets.toml` beside the class."""
+    def presets(cls, name: str) -> dict[str, dict[str, Any]]:
+        """Settings for training the game of this name, by preset: `presets.toml` beside the class."""
         return _presets(Path(inspect.getfile(cls)).with_name(PRESETS))
+
+    @classmethod
+    def commands(cls) -> dict[str, Callable[..., None]]:
+        """Commands of its own, as in `ludus GAME COMMAND`; their arguments are flags."""
+        return {}
 
     @property
     def bots(self) -> list[str]:
@@ -140,6 +145,15 @@ class Game:
     def native(self, what: str) -> "NativeGame":
         """This game, for what only native games can do. what: as in `played here`"""
         raise Usage(f"{self.name} can't be {what}: that is for native games, those of `ludus games`")
+
+
+def merged(values: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Groups of settings, with others on top."""
+    found = {**values, **more}
+    for name in set(values) & set(more):
+        if isinstance(values[name], dict) and isinstance(more[name], dict):
+            found[name] = merged(values[name], more[name])
+    return found
 
 
 @functools.cache

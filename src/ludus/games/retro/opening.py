@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ludus.retro.child import ChildTable
-from ludus.retro.emulator import is_free
-from ludus.retro.options import make_options
-from ludus.retro.table import RetroTable
+from ludus.games.retro.child import ChildTable
+from ludus.games.retro.emulator import is_free
+from ludus.games.retro.options import make_options
+from ludus.games.retro.table import RetroTable
 
 
 def open_table(game: str, rows: int, **switches: Any) -> RetroTable | ChildTable:

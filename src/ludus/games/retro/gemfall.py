@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ludus.retro.table import RetroTable
+from ludus.games.retro.table import RetroTable
 
 THINGS = 10
 SHIP_X, SHOT_Y = 0x307, 0x309

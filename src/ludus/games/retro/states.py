@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from ludus.core.errors import Failure, Usage
-from ludus.retro import buttons
-from ludus.retro.catalog import Integration, library, rom_sha1
-from ludus.retro.emulator import Emulator
+from ludus.games.retro import buttons
+from ludus.games.retro.catalog import Integration, library, rom_sha1
+from ludus.games.retro.emulator import Emulator
 
 
 def chosen_names(integration: Integration, chosen: str | tuple[str, ...]) -> list[str]:

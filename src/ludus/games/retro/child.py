@@ -21,11 +21,11 @@ from ludus import processes
 from ludus.core import seeds
 from ludus.core.block import Block, Column, block_bytes
 from ludus.core.errors import Failure, Usage
-from ludus.core.table import Turn
-from ludus.retro import buttons, catalog
-from ludus.retro.frames import LENGTH
-from ludus.retro.options import Options
-from ludus.retro.table import RetroTable, make_spec
+from ludus.core.table import Table, Turn
+from ludus.games.retro import buttons, catalog
+from ludus.games.retro.frames import LENGTH
+from ludus.games.retro.options import Options
+from ludus.games.retro.table import RetroTable, make_spec
 
 TRIES = 4
 """Children that may die one after the other at the same question."""
@@ -70,7 +70,7 @@ class Memory:
         return {name[len(prefix) :]: array for name, array in self.arrays.items() if name.startswith(prefix)}
 
 
-class ChildTable:
+class ChildTable(Table):
     """Same games as a RetroTable of the same seed."""
 
     def __init__(self, game: str, rows: int, options: Options | None = None) -> None:

@@ -4,8 +4,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ludus.retro.emulator import Emulator
-from ludus.retro.scenario import Scenario
+from ludus.games.retro.emulator import Emulator
+from ludus.games.retro.scenario import Scenario
 
 
 class Judge(Protocol):

@@ -1,20 +1,22 @@
 """RetroTable: console games as a table. One emulator, and a save state for every row."""
 
+from typing import Any
+
 import numpy as np
 
 from ludus.core import dice, seeds
 from ludus.core.errors import Failure, Usage
-from ludus.core.spec import Spec
-from ludus.core.table import Finished, LastSeen, Turn, refuse_illegal
-from ludus.retro import buttons, catalog, states
-from ludus.retro.catalog import Integration
-from ludus.retro.emulator import Emulator
-from ludus.retro.frames import FrameRing
-from ludus.retro.judges import make_judge
-from ludus.retro.options import REWARD_PARTS, Options
-from ludus.retro.pixels import shrink
-from ludus.retro.recording import Recorder
-from ludus.retro.starts import Starts, chance
+from ludus.core.spec import Part, Spec
+from ludus.core.table import Finished, LastSeen, Table, Turn, refuse_illegal
+from ludus.games.retro import buttons, catalog, states
+from ludus.games.retro.catalog import Integration
+from ludus.games.retro.emulator import Emulator
+from ludus.games.retro.frames import FrameRing
+from ludus.games.retro.judges import make_judge
+from ludus.games.retro.options import REWARD_PARTS, Options
+from ludus.games.retro.pixels import shrink
+from ludus.games.retro.recording import Recorder
+from ludus.games.retro.starts import Starts, chance
 
 WATCHED = ("score", "lives")
 """Variables that shaping and statistics look at, where a game has them."""
@@ -37,8 +39,7 @@ def make_spec(integration: Integration, options: Options) -> Spec:
         game=f"retro:{integration.game}",
         seats=1,
         actions=len(buttons.names(integration, options.buttons)),
-        obs_shape=(options.frame_stack, options.size, options.size),
-        obs_dtype=np.dtype(np.uint8),
+        parts=(Part("frames", (options.frame_stack, options.size, options.size), kind="image"),),
         stats=("length", "start", *watched(integration), *parts),
         zero_sum=False,
     )
@@ -48,8 +49,10 @@ def watched(integration: Integration) -> list[str]:
     return [name for name in WATCHED if name in integration.variables]
 
 
-class RetroTable:
+class RetroTable(Table):
     """A finished game starts anew in the same step. Rows play exactly as in emulators of their own."""
+
+    finite = True
 
     def __init__(self, game: str, rows: int, options: Options | None = None) -> None:
         self.options, self.rows = options or Options(), rows
@@ -109,8 +112,8 @@ class RetroTable:
             self._play(row, action)
         return self._turn(*self._start_anew())
 
-    def snapshot(self) -> dict[str, np.ndarray]:
-        """Everything the table's future depends on; empty if Lua knows part of it."""
+    def snapshot(self) -> dict[str, Any]:
+        """Empty if Lua knows part of the future."""
         kept = self.room()
         if kept:
             self.save_into(kept)
@@ -132,7 +135,7 @@ class RetroTable:
         for name, array in self._kept().items():
             kept[name][...] = array
 
-    def restore(self, snapshot: dict[str, np.ndarray]) -> Turn:
+    def restore(self, snapshot: dict[str, Any]) -> Turn:
         wanted = {name: array.shape for name, array in self.room().items()}
         if not wanted or wanted != {name: array.shape for name, array in snapshot.items()}:
             raise Failure(f"{self.spec.game}: the snapshot's table had other rows, options or emulator")

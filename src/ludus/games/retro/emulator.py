@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ludus.core.errors import Failure
-from ludus.retro.catalog import Integration, library
+from ludus.games.retro.catalog import Integration, library
 
 _open: "weakref.ref[Emulator] | None" = None
 

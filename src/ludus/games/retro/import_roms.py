@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ludus.core.errors import Failure, Usage
-from ludus.retro import catalog
+from ludus.games.retro import catalog
 
 MOST_BYTES = 64 << 20
 """No console game is larger; what is isn't read."""

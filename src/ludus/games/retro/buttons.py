@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ludus.core.errors import Usage
-from ludus.retro.catalog import Integration
+from ludus.games.retro.catalog import Integration
 
 WHOLE_SETS = ("discrete", "filtered")
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ludus.core import extras
 from ludus.core.errors import Failure, Usage
-from ludus.retro import catalog
-from ludus.retro.emulator import Emulator
-from ludus.retro.judges import make_judge
+from ludus.games.retro import catalog
+from ludus.games.retro.emulator import Emulator
+from ludus.games.retro.judges import make_judge
 
 GIF_EVERY = 3
 """Frames of 60 a second that make one picture of a GIF: viewers show at most 50 a second, most fewer."""

@@ -1,0 +1,71 @@
+"""Console games in an emulator (stable-retro): many games in one emulator by save-state swap."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tyro.conf import Positional
+
+from ludus.core import game
+from ludus.core.game import Switches
+from ludus.core.spec import Spec
+from ludus.core.table import Table
+from ludus.games.retro.options import Options, make_options
+
+if TYPE_CHECKING:
+    from ludus.games.retro.catalog import Integration
+
+
+class Game(game.Game):
+    """A console game in an emulator, as in retro:Gemfall-Nes-v0, which comes along."""
+
+    options_type = Options
+
+    def __init__(self, name: str, switches: Switches) -> None:
+        self.name, self.switches = name, switches
+        self.options = make_options(**switches)
+
+    @cached_property
+    def integration(self) -> "Integration":
+        from ludus.games.retro import catalog
+
+        return catalog.find(_id(self.name), self.options.scenario)
+
+    @cached_property
+    def spec(self) -> Spec:  # type: ignore[override]
+        from ludus.games.retro.table import make_spec
+
+        return make_spec(self.integration, self.options)
+
+    def table(self, rows: int) -> Table:
+        from ludus.games.retro.opening import open_table
+
+        return open_table(_id(self.name), rows, **self.switches)
+
+    @classmethod
+    def presets(cls, name: str) -> dict[str, dict[str, Any]]:
+        """Those of all console games, and on top those of this one, by its name in the same file."""
+        every = super().presets(name)
+        own = every.get(_id(name), {})
+        return {preset: game.merged(every.get(preset, {}), own.get(preset, {})) for preset in {*every, *own}}
+
+    @classmethod
+    def commands(cls) -> dict[str, Callable[..., None]]:
+        return {"import": import_from}
+
+
+def _id(name: str) -> str:
+    from ludus.games.retro.catalog import OWN_GAME
+
+    return name.partition(":")[2] or OWN_GAME
+
+
+def import_from(folder: Positional[str], /) -> None:
+    """Import the ROMs of a folder: says for each file which game it is.
+
+    Args:
+        folder: Where they are; its folders and .zip archives are looked into.
+    """
+    from ludus.games.retro.import_roms import import_roms, report
+
+    print(report(import_roms(folder)))

@@ -1,1 +1,0 @@
-"""Console games in an emulator (stable-retro): many games in one emulator by save-state swap."""
