@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from ludus import algos, games
+from ludus.core import ranges
 from ludus.core.errors import Failure, Usage
 from ludus.core.ranges import Count, NotNegative, Range, Whole
 from ludus.nets import NetConfig
@@ -168,6 +169,12 @@ def plain(config: Config) -> dict[str, Any]:
     values = dataclasses.asdict(config)
     values[algos.group_of(config.algo)] = values.pop("settings")
     return {"schema": SCHEMA, **values}
+
+
+def check_ranges(config: Config) -> None:
+    """Refuse the first value that is out of its range, by the name that its flag has."""
+    ranges.check(dataclasses.replace(config, settings=None))
+    ranges.check(config.settings, f"{algos.group_of(config.algo)}.")
 
 
 def overlay(config: Any, values: dict[str, Any], source: str) -> Any:
