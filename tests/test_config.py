@@ -10,7 +10,7 @@ import pytest
 import tomli_w
 import tyro
 
-from ludus import games
+from ludus import algos, games
 from ludus.algos.ppo import Config as PpoConfig
 from ludus.commands.train import parse
 from ludus.config import PRESETS, Config, overlay, resolve
@@ -18,8 +18,8 @@ from ludus.core.errors import Usage
 from ludus.nets import NetConfig
 from ludus.store.run import Run, read_config
 from ludus.train.layout import filled
-from ludus.train.league import parse_mix
-from ludus.train.loop import train
+from ludus.train.loop import Audience, train
+from ludus.train.opponents import parse_mix
 
 
 @pytest.fixture
@@ -46,31 +46,31 @@ def one_line(error) -> str:
 
 def test_each_layer_overrides_the_one_below(toml):
     nothing = parse(["tictactoe"])
-    assert nothing == Config(game="tictactoe")
+    assert nothing == Config(game="tictactoe", algo="ppo", settings=PpoConfig())
     preset = parse(["tictactoe", "--preset", "test"])
     assert (preset.rows, preset.steps, preset.net.hidden) == (16, 32, (32,))
-    assert preset.ppo == dataclasses.replace(PpoConfig(), minibatch=256)
+    assert preset.settings == dataclasses.replace(PpoConfig(), minibatch=256)
     told = ["tictactoe", "--preset=test", "--config", str(toml("rows = 5\n[ppo]\nclip_range = 0.3"))]
     file = parse(told)
-    assert (file.rows, file.steps, file.ppo.clip_range, file.ppo.minibatch) == (5, 32, 0.3, 256)
-    flags = parse([*told, "--rows", "7", "--ppo.clip_range-range", "0.4", "--net.hidden", "8", "9"])
+    assert (file.rows, file.steps, file.settings.clip_range, file.settings.minibatch) == (5, 32, 0.3, 256)
+    flags = parse([*told, "--rows", "7", "--ppo.clip-range", "0.4", "--net.hidden", "8", "9"])
     assert (flags.rows, flags.steps, flags.net.hidden) == (7, 32, (8, 9))
-    assert (flags.ppo.clip_range, flags.ppo.minibatch) == (0.4, 256)
+    assert (flags.settings.clip_range, flags.settings.minibatch) == (0.4, 256)
 
 
 def test_a_games_own_preset_comes_on_top_of_the_general_one():
-    own = games.find("ofc").PRESETS
+    own = games.find("ofc").presets()
     config = resolve("ofc", "test")
-    assert config.steps == own["test"]["steps"] != PRESETS["test"]["steps"]
-    assert config.ppo.gamma == own["default"]["ppo"]["gamma"] != PpoConfig().gamma
+    assert config.steps == own["test"]["steps"] != resolve("tictactoe", "test").steps
+    assert config.settings.gamma == own["default"]["ppo"]["gamma"] != PpoConfig().gamma
     assert config.switches == own["default"]["switches"]
 
 
 def test_environments_begin_with_small_blocks_and_presets_come_on_top():
     plain, test = resolve("gym:CartPole-v1"), resolve("gym:CartPole-v1", "test")
-    assert plain.rows * plain.steps <= 2048 and plain.ppo.minibatch < PpoConfig().minibatch
-    assert (test.rows, test.steps, test.ppo.minibatch) == (16, 32, 256)
-    assert test.ppo.learning_rate == plain.ppo.learning_rate != PpoConfig().learning_rate
+    assert plain.rows * plain.steps <= 2048 and plain.settings.minibatch < PpoConfig().minibatch
+    assert (test.rows, test.steps, test.settings.minibatch) == (16, 32, 256)
+    assert test.settings.learning_rate == plain.settings.learning_rate != PpoConfig().learning_rate
 
 
 def test_a_file_may_name_the_preset_and_a_flag_overrides_it(toml):
@@ -83,14 +83,14 @@ def test_a_file_may_name_the_preset_and_a_flag_overrides_it(toml):
 def test_switches_are_joined_from_all_layers(toml):
     file = str(toml("[switches]\nseats = 2"))
     config = parse(["ofc", "--config", file, "--set", "jokers=0", "--rows", "3"])
-    assert config.switches == {**games.find("ofc").PRESETS["default"]["switches"], "seats": 2, "jokers": 0}
+    assert config.switches == {**games.find("ofc").presets()["default"]["switches"], "seats": 2, "jokers": 0}
     assert config.rows == 3
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("game", [*games.names(), "gym:CartPole-v1"])
 def test_every_preset_of_every_game_makes_a_configuration(game, preset):
-    config = filled(resolve(game, preset))
+    config = filled(resolve(game, preset), games.open(game))
     assert (config.game, config.preset) == (game, preset)
     assert config.rows > 0 and config.steps > 0 and config.decisions > 0
 
@@ -171,7 +171,7 @@ def test_a_missing_file_and_a_missing_game_are_told(tmp_path):
 def test_opponents_that_cant_be_seated_are_refused_before_anything_starts(game, mix, word, tmp_path):
     config = overlay(resolve(game, "test"), {"opponents": mix, "run": str(tmp_path / "run")}, "test")
     with pytest.raises(Usage) as error:
-        train(config, print)
+        train(config, Audience())
     if not (game.startswith("gym:") and "greedy" in mix):
         assert word in one_line(error)
     assert not (tmp_path / "run").exists()
@@ -195,7 +195,7 @@ def test_opponents_that_cant_be_seated_are_refused_before_anything_starts(game, 
 def test_what_cant_be_trained_is_refused_before_anything_starts(values, word, tmp_path):
     config = overlay(resolve("tictactoe", "test"), {**values, "run": str(tmp_path / "run")}, "test")
     with pytest.raises(Usage) as error:
-        train(config, print)
+        train(config, Audience())
     assert word in one_line(error)
     assert not (tmp_path / "run").exists()
 
@@ -241,12 +241,13 @@ def test_a_value_out_of_its_range_is_refused_wherever_it_is_said(flag, value, sa
     nested = {name: [value] if name == "hidden" else value}
     for group in reversed(groups):
         nested = {group: nested}
-    file = toml(tomli_w.dumps(nested))
-    config = overlay(resolve("tictactoe", "test"), {**nested, "run": str(tmp_path / "run")}, "test")
+    file, algo = toml(tomli_w.dumps(nested)), groups[0] if groups and groups[0] in algos.names() else "ppo"
+    told = {**nested, "run": str(tmp_path / "run")}
+    config = overlay(resolve("tictactoe", "test", algo=algo), told, "test")
     for attempt in (
-        lambda: parse(["tictactoe", f"{flag}={value}"]),
-        lambda: parse(["tictactoe", "--config", str(file)]),
-        lambda: train(config, print),
+        lambda: parse(["tictactoe", "--algo", algo, f"{flag}={value}"]),
+        lambda: parse(["tictactoe", "--algo", algo, "--config", str(file)]),
+        lambda: train(config, Audience()),
     ):
         with pytest.raises(Usage) as error:
             attempt()
@@ -256,7 +257,10 @@ def test_a_value_out_of_its_range_is_refused_wherever_it_is_said(flag, value, sa
 
 def test_a_flag_may_mend_what_a_file_says(toml):
     file = str(toml("[ppo]\ngamma = 5.0"))
-    assert parse(["tictactoe", "--config", file, "--ppo.gamma", "1"]).ppo.gamma == 1
+    assert parse(["tictactoe", "--config", file, "--ppo.gamma", "1"]).settings.gamma == 1
+
+
+SETTINGS = [algos.find(name).settings_type for name in algos.names()]
 
 
 def test_every_number_that_can_be_set_has_a_range():
@@ -270,6 +274,8 @@ def test_every_number_that_can_be_set_has_a_range():
                 yield group + name
 
     assert list(unbounded(Config)) == ["seed"]
+    for kind in SETTINGS:
+        assert list(unbounded(kind)) == []
 
 
 def test_libraries_may_be_newer_and_constraints_pin_them():
@@ -289,15 +295,15 @@ def test_messages_go_to_every_address_given():
 
 
 def test_shares_of_opponents_add_up_to_one():
-    assert parse_mix("self:3, past:1", "tictactoe") == {"self": 0.75, "past": 0.25}
-    assert parse_mix("random", "gym:CartPole-v1") == {"random": 1.0}
-    assert parse_mix("greedy:1,self:0", "ofc") == {"greedy": 1.0}
+    assert parse_mix("self:3, past:1", games.open("tictactoe")) == {"self": 0.75, "past": 0.25}
+    assert parse_mix("random", games.open("gym:CartPole-v1")) == {"random": 1.0}
+    assert parse_mix("greedy:1,self:0", games.open("ofc")) == {"greedy": 1.0}
 
 
 # ---- help
 
 
-@pytest.mark.parametrize("kind", [Config, NetConfig, PpoConfig], ids=lambda kind: kind.__module__)
+@pytest.mark.parametrize("kind", [Config, NetConfig, *SETTINGS], ids=lambda kind: kind.__module__)
 def test_every_flag_says_what_it_is_for(kind):
     helps = {
         field.name: tyro._docstrings.get_field_docstring(kind, field.name, ())

@@ -11,7 +11,7 @@ import pytest
 
 from ludus import machine
 from ludus.config import overlay, resolve
-from ludus.train.loop import train
+from ludus.train.loop import Audience, train
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 MEASURED = (
@@ -81,6 +81,13 @@ def ludus(*words: str, cwd: Path) -> subprocess.CompletedProcess:
     return subprocess.run(**ludus_command(*words, cwd=cwd), capture_output=True)
 
 
+class Listener(Audience):
+    """Gives what a training tells to functions."""
+
+    def __init__(self, report=lambda metrics: None, status=lambda text: None) -> None:
+        self.report, self.status = report, status
+
+
 @pytest.fixture
 def trained(tmp_path):
     """Train with the `test` preset and some changes: (folder, every reading of the metrics)."""
@@ -91,13 +98,12 @@ def trained(tmp_path):
         count += 1
         readings: list[dict] = []
 
-        def show(metrics: dict) -> None:
+        def show(metrics: dict) -> bool | None:
             readings.append(metrics)
-            if screen:
-                screen(metrics)
+            return screen(metrics) if screen else None
 
         changes = {"run": str(tmp_path / f"run{count}"), "log_s": 0.0, **changes}
-        folder = train(overlay(resolve(game, "test"), changes, "test"), show, status=status)
+        folder = train(overlay(resolve(game, "test"), changes, "test"), Listener(show, status))
         return folder, readings
 
     return run
