@@ -114,7 +114,9 @@ def resolve(
         raise Usage(f"unknown preset {preset!r}: choose from {', '.join(PRESETS)}")
     own = games.find(game).presets()
     layers = [_generic()["default"], _generic()[preset], own.get("default", {}), own.get(preset, {})]
-    algo = algo or values.get("algo") or next(layer["algo"] for layer in reversed(layers) if "algo" in layer)
+    if not algo and (algo := values.get("algo")) and algos.imports_code(str(algo)):
+        raise Usage(f"{file} has algo = {algo!r}, which imports code: if you trust it, say so as --algo")
+    algo = algo or next(layer["algo"] for layer in reversed(layers) if "algo" in layer)
     settings = algos.find(algo).settings_type()
     config = Config(game=game, preset=preset, algo=algo, settings=settings)  # type: ignore[arg-type]
     for layer in layers:

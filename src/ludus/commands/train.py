@@ -230,8 +230,9 @@ def resume(args: list[str]) -> None:
             )
     if "--trust" in args:
         trust_run(folder)
-    game = read_config(folder).game
-    run([game, "--config", str(folder / CONFIG), "--run", str(folder), *flags], str(folder))
+    config = read_config(folder)
+    told = ["--config", str(folder / CONFIG), "--algo", config.algo, "--run", str(folder)]
+    run([config.game, *told, *flags], str(folder))
 
 
 def _bring_back(url: str, folder: Path) -> None:
