@@ -16,6 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
+import ludus
 from ludus import algos, games
 from ludus.algos import Plan, ppo
 from ludus.algos.ppo.actor import PpoActor
@@ -296,6 +297,19 @@ def test_the_example_of_ones_own_environment_learns(tmp_path):
     *scores, last = (line.rpartition(" ")[2] for line in done.stdout.splitlines())
     assert float(scores[0]) < 0.4 and float(scores[-1]) > 0.75
     assert read_weights(tmp_path / last)
+
+
+def test_python_users_train_by_one_call_as_often_as_they_like(tmp_path):
+    """Also once `ludus.train` is known as a package."""
+    told = {"preset": "test", "run": tmp_path / "run", "workers": "0", "eval_every": "0", "log_s": 0.0}
+    seen: list[int] = []
+    for decisions in (1_000, 3_000):
+        folder = ludus.train("tictactoe", decisions=decisions, on_report=lambda m: seen.append(1), **told)
+        assert folder == tmp_path / "run" and read_weights(folder)
+    assert len(seen) == 6
+    reports = len(seen)
+    ludus.train("tictactoe", decisions=9_000, on_report=lambda m: seen.append(1) or True, **told)
+    assert len(seen) == reports + 1  # which ended it
 
 
 def test_a_run_is_never_written_over(trained):
