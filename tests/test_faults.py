@@ -26,7 +26,7 @@ from ludus.train.loop import train
 from ludus.train.meter import Meter
 from ludus.train.pools import process
 from ludus.train.remote_table import RemoteTable
-from trainings import Listener, gone, limit, ludus_command, wait_until, workers_of
+from trainings import Listeners, gone, limit, ludus_command, wait_until, workers_of
 
 POOLS = [{"workers": "2"}, {"workers": "0"}, {"workers": "2", "inference": "central", "device": "cpu"}]
 
@@ -343,7 +343,7 @@ def test_rows_follow_the_measured_speed_and_stay(importable, tmp_path):
     def sizes(game: str, run: str, **changes) -> tuple[int, int]:
         said.clear()
         told = {"run": str(tmp_path / run), "workers": "0", "log_s": 0.0, **changes}
-        folder = train(overlay(resolve(game), told, "test"), Listener(status=said.append))
+        folder = train(overlay(resolve(game), told, "test"), Listeners(status=said.append))
         config = read_config(folder)
         return config.rows, config.steps
 

@@ -262,7 +262,7 @@ def test_a_state_that_cannot_be_is_refused(broken):
 )
 def test_wrong_switches_are_explained(switches):
     with pytest.raises(Usage):
-        games.open("ofc", **switches).rules
+        games.open("ofc", **switches)
 
 
 def test_rollout_beats_greedy_beats_random():

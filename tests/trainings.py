@@ -81,9 +81,7 @@ def ludus(*words: str, cwd: Path) -> subprocess.CompletedProcess:
     return subprocess.run(**ludus_command(*words, cwd=cwd), capture_output=True)
 
 
-class Listener(Audience):
-    """Gives what a training tells to functions."""
-
+class Listeners(Audience):
     def __init__(self, report=lambda metrics: None, status=lambda text: None) -> None:
         self.report, self.status = report, status
 
@@ -98,13 +96,14 @@ def trained(tmp_path):
         count += 1
         readings: list[dict] = []
 
-        def show(metrics: dict) -> bool | None:
+        def show(metrics: dict) -> None:
             readings.append(metrics)
-            return screen(metrics) if screen else None
+            if screen:
+                screen(metrics)
 
         changes = {"run": str(tmp_path / f"run{count}"), "log_s": 0.0, **changes}
-        folder = train(overlay(resolve(game, "test"), changes, "test"), Listener(show, status))
-        return folder, readings
+        config = overlay(resolve(game, "test", algo=changes.get("algo")), changes, "test")
+        return train(config, Listeners(show, status)), readings
 
     return run
 
