@@ -11,10 +11,11 @@ import tomli_w
 import tyro
 
 from ludus import algos, games
+from ludus.algos.alphazero import Config as AlphaZeroConfig
 from ludus.algos.ppo import Config as PpoConfig
 from ludus.commands.train import parse
 from ludus.config import PRESETS, Config, overlay, resolve
-from ludus.core.errors import Usage
+from ludus.core.errors import Failure, Usage
 from ludus.nets import NetConfig
 from ludus.store.run import Run, read_config
 from ludus.train.layout import filled
@@ -108,6 +109,75 @@ def test_a_run_remembers_its_configuration(tmp_path):
     run.accept()
     run.close()
     assert read_config(tmp_path / "run") == config
+
+
+# ---- runs of older versions
+
+SCHEMA_1 = """
+game = "connect4"
+algo = "{algo}"
+start = "spawn"
+explore = 0.2
+[ppo]
+gae = 0.1
+clip = 0.3
+entropy = 0.4
+entropy_end = 0.5
+value = 0.6
+teacher_weight = 0.7
+gamma = 0.8
+[alphazero]
+quick = 1
+drawn_moves = 2
+reuse = 3.0
+replay = 400
+replay_least = 5
+newer = 0.6
+found = 0.7
+score_loss = 0.8
+owner_loss = 0.9
+arena = 10
+[alphazero.search]
+value_scale = 1.1
+exploration = 1.2
+first_play = 1.3
+[versions]
+ludus = "0.1.0"
+"""
+
+
+def old_run(folder: Path, algo: str) -> Path:
+    folder.mkdir()
+    (folder / "config.toml").write_text(SCHEMA_1.format(algo=algo))
+    return folder
+
+
+def test_settings_of_an_older_run_are_read_under_their_new_names(tmp_path):
+    config = read_config(old_run(tmp_path / "ppo", "ppo"))
+    assert (config.start_method, config.temperature_spread) == ("spawn", 0.2)
+    assert config.settings == PpoConfig(
+        gae_lambda=0.1, clip_range=0.3, entropy_coef=0.4, entropy_coef_end=0.5, value_coef=0.6,
+        teacher_coef=0.7, gamma=0.8,
+    )  # fmt: skip
+    config = read_config(old_run(tmp_path / "alphazero", "alphazero"))
+    assert config.settings == AlphaZeroConfig(
+        fast_simulations=1, sampling_moves=2, replay_ratio=3.0, replay_buffer=400, learning_starts=5,
+        recency=0.6, root_value_weight=0.7, score_coef=0.8, ownership_coef=0.9, past_simulations=10,
+        search=dataclasses.replace(
+            AlphaZeroConfig().search, c_scale=1.1, c_puct=1.2, first_play_reduction=1.3
+        ),
+    )  # fmt: skip
+
+
+def test_names_of_older_runs_are_not_for_files_of_ones_own(toml):
+    with pytest.raises(Usage, match=r"unknown key 'clip'.*clip_range"):
+        resolve("tictactoe", None, toml("[ppo]\nclip = 0.3"))
+
+
+def test_a_run_of_a_newer_version_is_refused(tmp_path):
+    (tmp_path / "config.toml").write_text('schema = 3\ngame = "tictactoe"')
+    with pytest.raises(Failure, match="schema 3, of a newer Ludus"):
+        read_config(tmp_path)
 
 
 # ---- refusals
