@@ -415,6 +415,6 @@ def test_a_run_plays_as_challenger_and_as_engine(ludus, trained):
     # Both always take their first choice, so each pair is one game twice.
     assert re.search(r"\+0\.00 ± 0\.00", out) and "won 50.0 ± 0.0 % of games" in " ".join(out.split())
     with Client(shlex.split(engine)) as client:
-        with pytest.raises(Failure, match="refused `set_game Blokus`: .* can't play with board=classic"):
+        with pytest.raises(Failure, match=r"refused `set_game Blokus`: .* can't play with board=classic"):
             client.ask("set_game Blokus")
         assert client.ask("genmove b") != "pass"
