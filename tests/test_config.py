@@ -10,16 +10,17 @@ import pytest
 import tomli_w
 import tyro
 
-from ludus import games
+from ludus import algos, games
+from ludus.algos.alphazero import Config as AlphaZeroConfig
 from ludus.algos.ppo import Config as PpoConfig
 from ludus.commands.train import parse
 from ludus.config import PRESETS, Config, overlay, resolve
-from ludus.core.errors import Usage
+from ludus.core.errors import Failure, Usage
 from ludus.nets import NetConfig
 from ludus.store.run import Run, read_config
 from ludus.train.layout import filled
-from ludus.train.league import parse_mix
-from ludus.train.loop import train
+from ludus.train.loop import Audience, train
+from ludus.train.opponents import parse_mix
 
 
 @pytest.fixture
@@ -46,31 +47,31 @@ def one_line(error) -> str:
 
 def test_each_layer_overrides_the_one_below(toml):
     nothing = parse(["tictactoe"])
-    assert nothing == Config(game="tictactoe")
+    assert nothing == Config(game="tictactoe", algo="ppo", settings=PpoConfig())
     preset = parse(["tictactoe", "--preset", "test"])
     assert (preset.rows, preset.steps, preset.net.hidden) == (16, 32, (32,))
-    assert preset.ppo == dataclasses.replace(PpoConfig(), minibatch=256)
+    assert preset.settings == dataclasses.replace(PpoConfig(), minibatch=256)
     told = ["tictactoe", "--preset=test", "--config", str(toml("rows = 5\n[ppo]\nclip_range = 0.3"))]
     file = parse(told)
-    assert (file.rows, file.steps, file.ppo.clip_range, file.ppo.minibatch) == (5, 32, 0.3, 256)
-    flags = parse([*told, "--rows", "7", "--ppo.clip_range-range", "0.4", "--net.hidden", "8", "9"])
+    assert (file.rows, file.steps, file.settings.clip_range, file.settings.minibatch) == (5, 32, 0.3, 256)
+    flags = parse([*told, "--rows", "7", "--ppo.clip-range", "0.4", "--net.hidden", "8", "9"])
     assert (flags.rows, flags.steps, flags.net.hidden) == (7, 32, (8, 9))
-    assert (flags.ppo.clip_range, flags.ppo.minibatch) == (0.4, 256)
+    assert (flags.settings.clip_range, flags.settings.minibatch) == (0.4, 256)
 
 
 def test_a_games_own_preset_comes_on_top_of_the_general_one():
-    own = games.find("ofc").PRESETS
+    own = games.find("ofc").presets()
     config = resolve("ofc", "test")
-    assert config.steps == own["test"]["steps"] != PRESETS["test"]["steps"]
-    assert config.ppo.gamma == own["default"]["ppo"]["gamma"] != PpoConfig().gamma
+    assert config.steps == own["test"]["steps"] != resolve("tictactoe", "test").steps
+    assert config.settings.gamma == own["default"]["ppo"]["gamma"] != PpoConfig().gamma
     assert config.switches == own["default"]["switches"]
 
 
 def test_environments_begin_with_small_blocks_and_presets_come_on_top():
     plain, test = resolve("gym:CartPole-v1"), resolve("gym:CartPole-v1", "test")
-    assert plain.rows * plain.steps <= 2048 and plain.ppo.minibatch < PpoConfig().minibatch
-    assert (test.rows, test.steps, test.ppo.minibatch) == (16, 32, 256)
-    assert test.ppo.learning_rate == plain.ppo.learning_rate != PpoConfig().learning_rate
+    assert plain.rows * plain.steps <= 2048 and plain.settings.minibatch < PpoConfig().minibatch
+    assert (test.rows, test.steps, test.settings.minibatch) == (16, 32, 256)
+    assert test.settings.learning_rate == plain.settings.learning_rate != PpoConfig().learning_rate
 
 
 def test_a_file_may_name_the_preset_and_a_flag_overrides_it(toml):
@@ -83,14 +84,14 @@ def test_a_file_may_name_the_preset_and_a_flag_overrides_it(toml):
 def test_switches_are_joined_from_all_layers(toml):
     file = str(toml("[switches]\nseats = 2"))
     config = parse(["ofc", "--config", file, "--set", "jokers=0", "--rows", "3"])
-    assert config.switches == {**games.find("ofc").PRESETS["default"]["switches"], "seats": 2, "jokers": 0}
+    assert config.switches == {**games.find("ofc").presets()["default"]["switches"], "seats": 2, "jokers": 0}
     assert config.rows == 3
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("game", [*games.names(), "gym:CartPole-v1"])
 def test_every_preset_of_every_game_makes_a_configuration(game, preset):
-    config = filled(resolve(game, preset))
+    config = filled(resolve(game, preset), games.open(game))
     assert (config.game, config.preset) == (game, preset)
     assert config.rows > 0 and config.steps > 0 and config.decisions > 0
 
@@ -108,6 +109,75 @@ def test_a_run_remembers_its_configuration(tmp_path):
     run.accept()
     run.close()
     assert read_config(tmp_path / "run") == config
+
+
+# ---- runs of older versions
+
+SCHEMA_1 = """
+game = "connect4"
+algo = "{algo}"
+start = "spawn"
+explore = 0.2
+[ppo]
+gae = 0.1
+clip = 0.3
+entropy = 0.4
+entropy_end = 0.5
+value = 0.6
+teacher_weight = 0.7
+gamma = 0.8
+[alphazero]
+quick = 1
+drawn_moves = 2
+reuse = 3.0
+replay = 400
+replay_least = 5
+newer = 0.6
+found = 0.7
+score_loss = 0.8
+owner_loss = 0.9
+arena = 10
+[alphazero.search]
+value_scale = 1.1
+exploration = 1.2
+first_play = 1.3
+[versions]
+ludus = "0.1.0"
+"""
+
+
+def old_run(folder: Path, algo: str) -> Path:
+    folder.mkdir()
+    (folder / "config.toml").write_text(SCHEMA_1.format(algo=algo))
+    return folder
+
+
+def test_settings_of_an_older_run_are_read_under_their_new_names(tmp_path):
+    config = read_config(old_run(tmp_path / "ppo", "ppo"))
+    assert (config.start_method, config.temperature_spread) == ("spawn", 0.2)
+    assert config.settings == PpoConfig(
+        gae_lambda=0.1, clip_range=0.3, entropy_coef=0.4, entropy_coef_end=0.5, value_coef=0.6,
+        teacher_coef=0.7, gamma=0.8,
+    )  # fmt: skip
+    config = read_config(old_run(tmp_path / "alphazero", "alphazero"))
+    assert config.settings == AlphaZeroConfig(
+        fast_simulations=1, sampling_moves=2, replay_ratio=3.0, replay_buffer=400, learning_starts=5,
+        recency=0.6, root_value_weight=0.7, score_coef=0.8, ownership_coef=0.9, past_simulations=10,
+        search=dataclasses.replace(
+            AlphaZeroConfig().search, c_scale=1.1, c_puct=1.2, first_play_reduction=1.3
+        ),
+    )  # fmt: skip
+
+
+def test_names_of_older_runs_are_not_for_files_of_ones_own(toml):
+    with pytest.raises(Usage, match=r"unknown key 'clip'.*clip_range"):
+        resolve("tictactoe", None, toml("[ppo]\nclip = 0.3"))
+
+
+def test_a_run_of_a_newer_version_is_refused(tmp_path):
+    (tmp_path / "config.toml").write_text('schema = 3\ngame = "tictactoe"')
+    with pytest.raises(Failure, match="schema 3, of a newer Ludus"):
+        read_config(tmp_path)
 
 
 # ---- refusals
@@ -171,7 +241,7 @@ def test_a_missing_file_and_a_missing_game_are_told(tmp_path):
 def test_opponents_that_cant_be_seated_are_refused_before_anything_starts(game, mix, word, tmp_path):
     config = overlay(resolve(game, "test"), {"opponents": mix, "run": str(tmp_path / "run")}, "test")
     with pytest.raises(Usage) as error:
-        train(config, print)
+        train(config, Audience())
     if not (game.startswith("gym:") and "greedy" in mix):
         assert word in one_line(error)
     assert not (tmp_path / "run").exists()
@@ -195,7 +265,7 @@ def test_opponents_that_cant_be_seated_are_refused_before_anything_starts(game, 
 def test_what_cant_be_trained_is_refused_before_anything_starts(values, word, tmp_path):
     config = overlay(resolve("tictactoe", "test"), {**values, "run": str(tmp_path / "run")}, "test")
     with pytest.raises(Usage) as error:
-        train(config, print)
+        train(config, Audience())
     assert word in one_line(error)
     assert not (tmp_path / "run").exists()
 
@@ -241,12 +311,13 @@ def test_a_value_out_of_its_range_is_refused_wherever_it_is_said(flag, value, sa
     nested = {name: [value] if name == "hidden" else value}
     for group in reversed(groups):
         nested = {group: nested}
-    file = toml(tomli_w.dumps(nested))
-    config = overlay(resolve("tictactoe", "test"), {**nested, "run": str(tmp_path / "run")}, "test")
+    file, algo = toml(tomli_w.dumps(nested)), groups[0] if groups and groups[0] in algos.names() else "ppo"
+    told = {**nested, "run": str(tmp_path / "run")}
+    config = overlay(resolve("tictactoe", "test", algo=algo), told, "test")
     for attempt in (
-        lambda: parse(["tictactoe", f"{flag}={value}"]),
-        lambda: parse(["tictactoe", "--config", str(file)]),
-        lambda: train(config, print),
+        lambda: parse(["tictactoe", "--algo", algo, f"{flag}={value}"]),
+        lambda: parse(["tictactoe", "--algo", algo, "--config", str(file)]),
+        lambda: train(config, Audience()),
     ):
         with pytest.raises(Usage) as error:
             attempt()
@@ -256,7 +327,10 @@ def test_a_value_out_of_its_range_is_refused_wherever_it_is_said(flag, value, sa
 
 def test_a_flag_may_mend_what_a_file_says(toml):
     file = str(toml("[ppo]\ngamma = 5.0"))
-    assert parse(["tictactoe", "--config", file, "--ppo.gamma", "1"]).ppo.gamma == 1
+    assert parse(["tictactoe", "--config", file, "--ppo.gamma", "1"]).settings.gamma == 1
+
+
+SETTINGS = [algos.find(name).settings_type for name in algos.names()]
 
 
 def test_every_number_that_can_be_set_has_a_range():
@@ -270,6 +344,8 @@ def test_every_number_that_can_be_set_has_a_range():
                 yield group + name
 
     assert list(unbounded(Config)) == ["seed"]
+    for kind in SETTINGS:
+        assert list(unbounded(kind)) == []
 
 
 def test_libraries_may_be_newer_and_constraints_pin_them():
@@ -289,15 +365,15 @@ def test_messages_go_to_every_address_given():
 
 
 def test_shares_of_opponents_add_up_to_one():
-    assert parse_mix("self:3, past:1", "tictactoe") == {"self": 0.75, "past": 0.25}
-    assert parse_mix("random", "gym:CartPole-v1") == {"random": 1.0}
-    assert parse_mix("greedy:1,self:0", "ofc") == {"greedy": 1.0}
+    assert parse_mix("self:3, past:1", games.open("tictactoe")) == {"self": 0.75, "past": 0.25}
+    assert parse_mix("random", games.open("gym:CartPole-v1")) == {"random": 1.0}
+    assert parse_mix("greedy:1,self:0", games.open("ofc")) == {"greedy": 1.0}
 
 
 # ---- help
 
 
-@pytest.mark.parametrize("kind", [Config, NetConfig, PpoConfig], ids=lambda kind: kind.__module__)
+@pytest.mark.parametrize("kind", [Config, NetConfig, *SETTINGS], ids=lambda kind: kind.__module__)
 def test_every_flag_says_what_it_is_for(kind):
     helps = {
         field.name: tyro._docstrings.get_field_docstring(kind, field.name, ())

@@ -14,17 +14,19 @@ import numpy as np
 import psutil
 import pytest
 
-from ludus import machine, match, processes
+from ludus import games, machine, match, processes
 from ludus.config import overlay, resolve
 from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import checkpoint
 from ludus.store.run import EVENTS, read_config, read_lines
 from ludus.train import faults, loop
+from ludus.train.build import open_game
 from ludus.train.layout import lay_out
-from ludus.train.loop import spec_of, train
+from ludus.train.loop import train
 from ludus.train.meter import Meter
+from ludus.train.pools import process
 from ludus.train.remote_table import RemoteTable
-from trainings import gone, limit, ludus_command, wait_until, workers_of
+from trainings import Listeners, gone, limit, ludus_command, wait_until, workers_of
 
 POOLS = [{"workers": "2"}, {"workers": "0"}, {"workers": "2", "inference": "central", "device": "cpu"}]
 
@@ -87,9 +89,8 @@ def test_what_an_environment_started_ends_with_a_worker_or_learner_that_is_kille
 
 
 def test_what_a_tables_process_started_ends_with_it(importable, tmp_path):
-    here = loop.games.open("broken_envs:Slow").table(1)
-    told = {"pids": str(tmp_path / "pids")}
-    table = RemoteTable(processes.make_context(), "broken_envs:Family", 1, here.spec, told)
+    game = games.open("broken_envs:Family", pids=str(tmp_path / "pids"))
+    table = RemoteTable(processes.make_context(), game, 1)
     table.reset(0)
     (grouped, _), killed = children(tmp_path / "pids")[table.pid], table.pid
     os.kill(table.pid, signal.SIGKILL)
@@ -103,7 +104,7 @@ def test_what_a_tables_process_started_ends_with_it(importable, tmp_path):
 def test_a_failed_match_leaves_no_process(monkeypatch):
     before = set(psutil.Process().children())
     with pytest.raises(Failure, match="no bot"):
-        match.duel("tictactoe", "random", "nobody", 200, cores=2)
+        match.duel(games.open("tictactoe"), "random", "nobody", 200, cores=2)
     assert wait_until(lambda: gone(list(set(psutil.Process().children()) - before)), 5)
 
 
@@ -128,7 +129,7 @@ def test_every_process_of_a_match_has_one_thread_for_its_matrix_products(monkeyp
     watch = threading.Thread(target=look)
     watch.start()
     monkeypatch.setattr(machine, "usable_cores", lambda: 2)
-    match.duel("tictactoe", "random", "random", 200)
+    match.duel(games.open("tictactoe"), "random", "random", 200)
     over.set()
     watch.join()
     assert len(seen) == 2
@@ -148,7 +149,7 @@ def test_every_worker_has_one_thread_for_its_matrix_products(trained):
 def test_a_match_takes_the_cores_that_may_be_used(monkeypatch):
     monkeypatch.setattr(machine, "usable_cores", lambda: 1)
     monkeypatch.setattr(match, "ProcessPoolExecutor", None)
-    assert match.duel("tictactoe", "random", "random", 200).points.shape == (200, 2)
+    assert match.duel(games.open("tictactoe"), "random", "random", 200).points.shape == (200, 2)
 
 
 def test_cores_are_counted_in_one_place():
@@ -170,7 +171,7 @@ def test_processes_start_as_the_system_can(there, taken, monkeypatch):
 
 
 def test_a_worker_that_is_stopped_while_the_learner_saves_is_replaced(trained, monkeypatch):
-    monkeypatch.setattr("ludus.train.pool.ANSWER_S", 2.0)
+    monkeypatch.setattr("ludus.train.pools.process.ANSWER_S", 2.0)
     stopped: list[psutil.Process] = []
 
     def stop_one(metrics: dict) -> None:
@@ -256,7 +257,7 @@ def test_what_happens_before_the_first_metrics_is_told(trained, importable, monk
 
 
 def test_slow_games_that_live_are_not_taken_for_hung(trained, importable, monkeypatch):
-    monkeypatch.setattr("ludus.train.pool.PATIENCE_S", 0.3)
+    monkeypatch.setattr("ludus.train.pools.process.PATIENCE_S", 0.3)
     monkeypatch.setattr(faults, "START_ROW_S", 0.5)
     _, readings = trained("broken_envs:Slow", workers="1", rows=16, steps=4, decisions=128)  # 0.8 s a step
     assert readings[-1]["workers/replaced"] == 0
@@ -295,7 +296,7 @@ def test_infinite_observations_are_named(more, cut, trained, importable):
 def test_a_rollback_does_not_turn_the_clock(monkeypatch):
     now = 0.0
     monkeypatch.setattr("ludus.train.meter.time", SimpleNamespace(monotonic=lambda: now))
-    meter = Meter(spec_of(resolve("tictactoe", "test")), 0)
+    meter = Meter(games.open("tictactoe"), 0)
     now = 50.0
     meter.load_state_dict({"decisions": 7, "games": 0, "seconds": 100.0})
     meter.start_clock()
@@ -319,17 +320,18 @@ def test_workers_are_as_many_as_there_is_memory_for_their_blocks(monkeypatch):
     monkeypatch.setattr(machine, "usable_cores", lambda: 16)
     monkeypatch.setattr(machine, "memory_bytes", lambda: (64 * 2**30, 16 * 2**30))
     config = overlay(resolve("tictactoe", "test"), {"device": "cpu"}, "test")
-    assert lay_out(config, spec_of(config)).workers > 8
+    assert lay_out(config, open_game(config)).workers > 8
     config = overlay(config, {"rows": 2**19}, "test")
-    assert 1 <= lay_out(config, spec_of(config)).workers < 8
+    assert 1 <= lay_out(config, open_game(config)).workers < 8
 
 
 def test_only_workers_that_are_there_have_blocks(monkeypatch, trained):
     made: list[int] = []
-    shared = loop.ProcessPool.__init__.__globals__["Shared"]
+    shared = process.Shared
     monkeypatch.setattr(machine, "usable_cores", lambda: 64)
     monkeypatch.setattr(
-        "ludus.train.pool.Shared", lambda context, size: (made.append(size), shared(context, size))[1]
+        "ludus.train.pools.process.Shared",
+        lambda context, size: (made.append(size), shared(context, size))[1],
     )
     trained("tictactoe", workers="2", decisions=1_000)
     assert len([size for size in made if size > 10_000]) == 4  # two each: one is played, one learned from
@@ -341,7 +343,7 @@ def test_rows_follow_the_measured_speed_and_stay(importable, tmp_path):
     def sizes(game: str, run: str, **changes) -> tuple[int, int]:
         said.clear()
         told = {"run": str(tmp_path / run), "workers": "0", "log_s": 0.0, **changes}
-        folder = train(overlay(resolve(game), told, "test"), lambda metrics: None, status=said.append)
+        folder = train(overlay(resolve(game), told, "test"), Listeners(status=said.append))
         config = read_config(folder)
         return config.rows, config.steps
 
@@ -359,10 +361,10 @@ def test_rows_follow_the_measured_speed_and_stay(importable, tmp_path):
 
 SCRIPT = """
 from ludus.config import overlay, resolve
-from ludus.train.loop import train
+from ludus.train.loop import Audience, train
 
 changes = {"run": "run", "workers": "2", "decisions": 1_000}
-print(train(overlay(resolve("tictactoe", "test"), changes, "script"), lambda metrics: None))
+print(train(overlay(resolve("tictactoe", "test"), changes, "script"), Audience()))
 """
 
 

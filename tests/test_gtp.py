@@ -11,25 +11,31 @@ import pytest
 
 from commandline import one_line
 from ludus import games
+from ludus.core.duel import Duel
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import RandomBot
 from ludus.games.blokus.gtp.client import Client, EnginePlayer
 from ludus.games.blokus.gtp.engine import COMMANDS, Engine
-from ludus.games.blokus.gtp.match import EngineTable, command_line, engine_duel, place, random_opening
-from ludus.match import MatchOptions, duel
+from ludus.games.blokus.gtp.match import EngineTable, place, random_opening
+from ludus.match import duel
 
 LUDUS = [sys.executable, "-m", "ludus.cli", "gtp", "blokus", "--bot", "greedy"]
 FIRST, SECOND = "e9,d10,e10,f10,e11", "i4,h5,i5,j5,i6"
 
 
 @pytest.fixture(scope="module")
-def rules():
-    return games.open("blokus").rules
+def game():
+    return games.open("blokus")
+
+
+@pytest.fixture(scope="module")
+def rules(game):
+    return game.rules
 
 
 @pytest.fixture
-def engine(rules):
-    return Engine(rules, RandomBot)
+def engine(game):
+    return Engine(game, lambda game: game.bot("random"))
 
 
 @pytest.fixture(autouse=True)
@@ -181,7 +187,7 @@ def test_a_game_of_an_engine_with_itself_ends_as_by_our_rules(rules):
             f"B+{ahead}" if ahead > 0 else f"W+{-ahead}" if ahead < 0 else "0"
         )
         assert client.ask("genmove b") == client.ask("genmove w") == "pass"
-    assert client.process.returncode == 0
+        assert client.ask("quit") == "" and client.process.wait(60) == 0
 
 
 def test_eval_plays_an_engine_and_tells_all_that_counts(ludus):
@@ -278,6 +284,10 @@ def fake(tmp_path):
     return fake
 
 
+def random_against(game, engine: str) -> Duel:
+    return game.engine.duel(game.bot("random"), ("random", engine), 2, game.opening, "", 0)
+
+
 @pytest.mark.parametrize(
     ("at_genmove", "said"),
     [
@@ -290,15 +300,15 @@ def fake(tmp_path):
         ("print('=\\n', flush=True)", "answered `genmove w` with ''"),
     ],
 )
-def test_a_bad_engine_ends_the_match_in_one_line(fake, at_genmove, said):
+def test_a_bad_engine_ends_the_match_in_one_line(game, fake, at_genmove, said):
     with pytest.raises(Failure) as failure:
-        engine_duel("blokus", "random", fake(at_genmove), 2, MatchOptions())
+        random_against(game, fake(at_genmove))
     assert said in str(failure.value) and os.path.basename(sys.executable) in str(failure.value)
 
 
-def test_an_engine_that_hangs_is_not_waited_for(fake, rules):
+def test_an_engine_that_hangs_is_not_waited_for(fake, game):
     start = time.monotonic()
-    command = command_line(fake("time.sleep(60)"), rules, MatchOptions())
+    command = game.engine.command_line(fake("time.sleep(60)"))
     said = pytest.raises(Failure, match=r"did not answer `genmove b` within 0\.5 s")
     with Client(command, patience_s=0.5) as client, said:
         client.ask("genmove b")
@@ -321,9 +331,13 @@ class Counts:
         return self.reply
 
 
-def test_resigning_loses(fake):
-    duel = engine_duel("blokus", "random", fake("print('= resign\\n', flush=True)"), 2, MatchOptions())
-    assert duel.resigned == 4 and (duel.won == 1).all() and (duel.points >= 1).all()
+def test_resigning_loses(game, fake):
+    duel = random_against(game, fake("print('= resign\\n', flush=True)"))
+    assert (
+        duel.note.endswith("the engine resigned 4 games")
+        and (duel.won == 1).all()
+        and (duel.points >= 1).all()
+    )
     assert duel.stats["win"] == 1 and duel.stats["draw"] == 0 and duel.stats["first_win"] == 0.5
 
 
@@ -337,28 +351,28 @@ def test_engines_that_are_not_there_are_one_line(ludus, monkeypatch, tmp_path):
 
 def test_openings_longer_than_sense_are_refused():
     with pytest.raises(Usage, match="an opening has 0 to 12 moves, not 40"):
-        duel("blokus", "random", "random", 2, opening=40)
+        duel(games.open("blokus"), "random", "random", 2, opening=40)
 
 
 @pytest.mark.parametrize(
-    ("name", "how", "said"),
+    ("name", "said"),
     [
-        ("pentobi:10", MatchOptions(), "no level '10': choose pentobi:1 to pentobi:9"),
-        ("pentobi:", MatchOptions(), "no level ''"),
-        ("gtp:", MatchOptions(), "which engine?"),
-        ("gtp:'x", MatchOptions(), "is not a command line"),
+        ("pentobi:10", "no level '10': choose pentobi:1 to pentobi:9"),
+        ("pentobi:", "no level ''"),
+        ("gtp:", "which engine?"),
+        ("gtp:'x", "is not a command line"),
     ],
 )
-def test_engines_that_cannot_be_are_refused(rules, name, how, said):
+def test_engines_that_cannot_be_are_refused(game, name, said):
     with pytest.raises(Usage, match=re.escape(said)):
-        command_line(name, rules, how)
+        game.engine.check(name, "", 0)
 
 
-def test_pentobi_is_started_as_it_should_be(rules):
-    found = command_line("pentobi:3", rules, MatchOptions(pentobi=sys.executable, seed=7))
+def test_pentobi_is_started_as_it_should_be(game, ludus):
+    found = game.engine.command_line("pentobi:3", sys.executable, 7)
     assert found[1:] == ["--quiet", "--game", "duo", "--level", "3", "--seed", "7", "--nobook", "--noresign"]
-    with pytest.raises(Usage, match="plays blokus, not tictactoe"):
-        command_line("pentobi:3", games.open("tictactoe").rules, MatchOptions())
+    code, _, err = ludus("eval", "tictactoe", "--bots", "greedy", "--against", "pentobi:3")
+    assert code == 2 and "tictactoe has no bot 'pentobi:3'" in one_line(err)
 
 
 # ---- runs
@@ -379,7 +393,7 @@ def test_a_game_and_a_run_mean_the_same_as_the_run(ludus, monkeypatch, tmp_path)
         (["eval", "blokus", "--run", "."], "is a run of tictactoe, not of blokus"),
         (["gtp", "blokus", "--run", "."], "is a run of tictactoe, not of blokus"),
         (["gtp", "blokus", "--run", "nowhere"], "nowhere is not a run"),
-        (["gtp", "tictactoe", "--run", "."], "tictactoe has no GTP"),
+        (["gtp", "tictactoe", "--run", "."], "tictactoe has no text protocol"),
         (["gtp", "blokus", "--run", ".", "--bot", "greedy"], "choose --run or --bot"),
         (["gtp", "blokus", "--bot", "deepblue"], "blokus has no bot 'deepblue'"),
     ],
@@ -401,6 +415,6 @@ def test_a_run_plays_as_challenger_and_as_engine(ludus, trained):
     # Both always take their first choice, so each pair is one game twice.
     assert re.search(r"\+0\.00 ± 0\.00", out) and "won 50.0 ± 0.0 % of games" in " ".join(out.split())
     with Client(shlex.split(engine)) as client:
-        with pytest.raises(Failure, match=r"refused `set_game Blokus`: .* plays the board duo only"):
+        with pytest.raises(Failure, match=r"refused `set_game Blokus`: .* can't play with board=classic"):
             client.ask("set_game Blokus")
         assert client.ask("genmove b") != "pass"

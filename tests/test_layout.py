@@ -3,14 +3,13 @@
 import dataclasses
 import time
 
-import numpy as np
 import psutil
 import pytest
 
+from ludus import algos
 from ludus.config import overlay, resolve
 from ludus.core.errors import Usage
-from ludus.nets.net import Net, flat_size, flatten
-from ludus.train.build import make_pool
+from ludus.train.build import flat_weights, make_pool, open_game
 from ludus.train.layout import Sizer, lay_out
 from ludus.train.measure import measured_layout
 from trainings import wait_until, workers_of
@@ -24,18 +23,16 @@ def pieces():
 
     def make(**changes):
         config = overlay(resolve("tictactoe", "test"), changes, "test")
-        spec = spec_of(config)
-        net = Net(spec, config.net)
-        vector = np.zeros(flat_size(net), np.float32)
-        flatten(net, vector)
-        return config, spec, net, vector
+        game = open_game(config)
+        learner = algos.find(config.algo).make_learner(config, game, "cpu")
+        return config, game, learner
 
     return make
 
 
 def test_workers_leave_and_come_while_training_goes_on(pieces):
-    config, spec, net, vector = pieces(workers="2")
-    pool = make_pool(config, net, lay_out(config, spec), vector)
+    config, game, learner = pieces(workers="2")
+    pool = make_pool(config, game, learner.net, lay_out(config, game), flat_weights(learner.net))
     try:
         sizes = []
         for wanted in (2, 1, 1, 3, 3, 3):
@@ -51,16 +48,16 @@ def test_workers_leave_and_come_while_training_goes_on(pieces):
 
 
 def test_a_worker_may_leave_when_both_its_blocks_are_learned_from_at_once(pieces):
-    config, spec, net, vector = pieces(workers="2")
-    layout = dataclasses.replace(lay_out(config, spec), overlap=True)
-    pool = make_pool(config, net, layout, vector)
+    config, game, learner = pieces(workers="2")
+    layout = dataclasses.replace(lay_out(config, game), overlap=True)
+    pool = make_pool(config, game, learner.net, layout, flat_weights(learner.net))
     try:
         while len(pool._ready) < 4:
             pool._start()
             pool._listen()
         pool.resize(1)
         pool.release(pool.receive())
-        assert len(pool.health()["pids"]) == 1
+        assert len(pool.health().pids) == 1
         assert pool.receive()
     finally:
         pool.close()
@@ -97,8 +94,8 @@ def test_there_is_always_a_worker_left():
 
 
 def test_more_workers_than_cores_are_told(pieces):
-    config, spec, _, _ = pieces(workers="64")
-    assert "64 workers are more than" in lay_out(config, spec).why
+    config, game, _ = pieces(workers="64")
+    assert "64 workers are more than" in lay_out(config, game).why
 
 
 def test_a_gpu_that_is_not_there_is_refused(pieces):
@@ -108,11 +105,13 @@ def test_a_gpu_that_is_not_there_is_refused(pieces):
 
 def test_inference_is_measured_both_ways_and_the_learner_is_left_as_it_was(pieces, monkeypatch):
     monkeypatch.setattr("ludus.train.measure.SECONDS", 0.2)
-    config, spec, net, vector = pieces(inference="central", workers="2")
-    learner = Learner(spec, net, config.ppo)
+    config, game, learner = pieces(inference="central", workers="2")
+    net = learner.net
     before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
-    central, begun = lay_out(config, spec), time.monotonic()
-    layout = measured_layout(config, central, learner, lambda one: make_pool(config, net, one, vector))
+    central, begun = lay_out(config, game), time.monotonic()
+    layout = measured_layout(
+        config, game, central, learner, lambda one: make_pool(config, game, net, one, flat_weights(net))
+    )
     assert "measured decisions/s: central" in layout.why and "local" in layout.why
     assert all((before[name] == tensor).all() for name, tensor in net.state_dict().items())
     assert time.monotonic() - begun < 30 and workers_of(psutil.Process()) == []

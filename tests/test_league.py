@@ -6,18 +6,22 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from ludus.algos.ppo import columns
+from ludus import algos
+from ludus.algos import Plan
+from ludus.algos.ppo.actor import PpoActor
 from ludus.config import overlay, resolve
 from ludus.core import seeds
 from ludus.core.block import Block
 from ludus.core.errors import Usage
+from ludus.core.game import Game, RandomPlayer
+from ludus.core.report import Report
 from ludus.core.spec import Part, Spec
 from ludus.core.table import Finished, Turn
 from ludus.nets import NetConfig
-from ludus.train.league import LEARNER, RandomPlayer, Seating
-from ludus.train.loop import spec_of
+from ludus.train.build import open_game
+from ludus.train.seating import LEARNER, Seating
 from ludus.train.weights import Past
-from ludus.train.worker import Plan, Report, Worker
+from ludus.train.worker import make_actor
 
 # ---- ratings
 
@@ -33,9 +37,10 @@ class Scores:
 
 def share_won(lineup: list[int], scores: list[list[float]]) -> float:
     """What the learning policy took of games with these scores against random players, number 1."""
-    table = Scores(len(lineup))
-    plan = Plan("gym:made-up", {}, NetConfig(), 1, 1, "self:0.5,random:0.5", seed=0, workers=1)
-    seating, report = Seating(plan, table, 0, None), Report(stats=np.zeros(0))
+    table, game = Scores(len(lineup)), Game()
+    game.name, game.spec = "made up", table.spec
+    plan = Plan(game.name, {}, "ppo", None, NetConfig(), 1, 1, "self:0.5,random:0.5")
+    seating, report = Seating(plan, 0, game, table, None, None), Report(stats=np.zeros(0))
     for score in scores:
         seating.lineup[0] = lineup
         done = Finished(np.array([0]), np.array([score], np.float32), np.zeros((1, len(lineup), 0)))
@@ -74,14 +79,17 @@ class Seen:
         return 100 * obs[:, 0] + obs[:, 1]
 
 
-def filled(opponents: str, moves: int, steps: int = 12) -> tuple[Block, Worker]:
+def filled(opponents: str, moves: int, steps: int = 12) -> tuple[Block, PpoActor]:
     config = overlay(resolve("cut_env:Cut"), {"opponents": opponents}, "test")
-    plan = Plan(config.game, {"moves": moves}, config.net, 4, steps, opponents, seed=1, workers=1)
-    worker = Worker(plan, 0, Past(get_context(), 1), policy=Seen())
-    worker.records = True
-    block = Block(columns(config, worker.spec), steps, 4)
-    worker.fill(block)
-    return block, worker
+    plan = Plan(
+        config.game, {"moves": moves}, config.algo, config.settings, config.net, 4, steps, opponents, seed=1
+    )
+    past = Past(get_context(), np.zeros(1, np.float32))
+    actor, _ = make_actor(plan, 0, past, np.zeros(3, np.int64))
+    actor.policy = Seen()
+    block = Block(algos.find("ppo").columns(config, actor.spec), steps, 4)
+    actor.fill(block)
+    return block, actor
 
 
 def test_every_seat_of_a_game_cut_off_is_worth_what_it_sees_itself(importable):
@@ -95,17 +103,17 @@ def test_every_seat_of_a_game_cut_off_is_worth_what_it_sees_itself(importable):
 @pytest.mark.parametrize("moves", [1, 2, 3, 4])
 def test_a_game_that_an_opponent_cuts_off_is_worth_what_we_see(importable, moves):
     """Whoever makes the last move, and however many games the opponents play among themselves until ours."""
-    block, worker = filled("self:0.3,random:0.7", moves)
+    block, actor = filled("self:0.3,random:0.7", moves)
     assert block["ended"].any()
     for t, n in np.argwhere(block["ended"]):
         assert block["bootstrap"][t, n].tolist() == [100 + moves, 200 + moves]
-    worker.table.close()
+    actor.table.close()
 
 
 def test_a_game_that_was_lost_is_worth_nobody_knows_what(importable):
-    _, worker = filled("self", moves=100, steps=2)
-    worker.turn = worker.turn._replace(truncated=np.array([True, False, True, False]))
-    assert np.isnan(worker._bootstrap()).all(1).tolist() == [True, False, True, False]
+    _, actor = filled("self", moves=100, steps=2)
+    actor.turn = actor.turn._replace(truncated=np.array([True, False, True, False]))
+    assert np.isnan(actor._bootstrap()).all(1).tolist() == [True, False, True, False]
 
 
 # ---- random opponents
@@ -135,4 +143,4 @@ def test_random_opponents_play_vectors_in_training(trained, importable):
 def test_random_opponents_without_bounds_are_refused(importable):
     told = {"switches": {"vectors": True, "unbounded": True}, "opponents": "self:0.5,random:0.5"}
     with pytest.raises(Usage, match="without bounds"):
-        spec_of(overlay(resolve("cut_env:Cut", "test"), told, "test"))
+        open_game(overlay(resolve("cut_env:Cut", "test"), told, "test"))

@@ -8,6 +8,7 @@ import pytest
 from commandline import one_line
 from ludus import games, match
 from ludus.core import statistics
+from ludus.core.duel import Duel
 
 TABLE = {
     1: 12.7062,
@@ -40,13 +41,13 @@ def test_students_t_falls_to_the_normal_quantile_without_a_step():
 @pytest.mark.parametrize("deals", [2, 3, 10, 100])
 def test_the_interval_holds_the_truth_in_95_of_100_matches(deals):
     points = np.random.default_rng(deals).normal(0.3, 2.0, (4000, deals, 2))
-    duels = [match.Duel("a", "b", one, one, {}) for one in points]
+    duels = [Duel("a", "b", one, one, {}) for one in points]
     inside = np.mean([abs(duel.mean - 0.3) <= duel.margin for duel in duels])
     assert inside == pytest.approx(0.95, abs=0.015)  # four standard errors
 
 
 def test_one_deal_has_no_interval(ludus):
-    assert match.Duel("a", "b", np.ones((1, 2)), np.ones((1, 2)), {}).margin == math.inf
+    assert Duel("a", "b", np.ones((1, 2)), np.ones((1, 2)), {}).margin == math.inf
     code, out, err = ludus("eval", "tictactoe", "--bots", "greedy", "random", "--games", "1")
     assert code == 0, err
     assert "One deal has no confidence interval" in out and "±" not in out and "nan" not in out
@@ -64,7 +65,7 @@ def test_chance_is_found_in_deals():
 DICE_GAME = '''
 """Tic-tac-toe in which chance decides who has won: no deal shows it."""
 from ludus.core.dice import below
-from ludus.games.tictactoe import Options, make_bots
+from ludus.games import tictactoe
 from ludus.games.tictactoe.rules import TicTacToe
 
 class Dice(TicTacToe):
@@ -74,25 +75,25 @@ class Dice(TicTacToe):
             if states["winner"][i]:
                 states["winner"][i] = 1 + below(rng[i], 2)
 
-def make_rules(options):
-    return Dice()
+class Game(tictactoe.Game):
+    def make_rules(self, options):
+        return Dice()
 '''
 
 
 def test_chance_in_moves_alone_needs_no_opening(tmp_path, monkeypatch):
     (tmp_path / "dice_game.py").write_text(DICE_GAME)
     monkeypatch.syspath_prepend(tmp_path)
-    rules = games.open("dice_game").rules
-    assert not match.is_without_chance(rules) and match.opening_of("dice_game", rules, None) == 0
+    game = games.open("dice_game")
+    assert not match.is_without_chance(game.rules) and match.opening_of(game, None) == 0
 
 
 def test_matches_without_chance_begin_with_random_moves():
     """Two players that always do the same, in a game that doesn't say how its matches begin."""
-    rules = games.open("tictactoe").rules
-    assert match.opening_of("tictactoe", rules, None) == 2
-    assert match.opening_of("tictactoe", rules, 0) == 0
-    assert match.opening_of("ofc", games.open("ofc").rules, None) == 0
-    duel = match.duel("tictactoe", "greedy", "greedy", 40, cores=1)
+    game = games.open("tictactoe")
+    assert match.opening_of(game, None) == 2 and match.opening_of(game, 0) == 0
+    assert match.opening_of(games.open("ofc"), None) == 0
+    duel = match.duel(game, "greedy", "greedy", 40, cores=1)
     assert len(np.unique(duel.points, axis=0)) > 1
 
 
@@ -101,7 +102,7 @@ def test_matches_without_chance_begin_with_random_moves():
 
 def test_progress_goes_to_the_end():
     shares = []
-    match.duel("tictactoe", "greedy", "random", 60, 0, 1, None, shares.append)
+    match.duel(games.open("tictactoe"), "greedy", "random", 60, 0, 1, None, shares.append)
     assert shares == sorted(shares) and len(shares) > 3 and shares[-1] == 1.0
 
 
@@ -110,7 +111,7 @@ def shown(duels, monkeypatch, width: int) -> str:
 
     monkeypatch.setattr(command.console, "_width", width)
     with command.console.capture() as captured:
-        command._show(games.find("ofc"), duels, "hand", 10, 3)
+        command._show(games.open("ofc"), duels)
     return captured.get()
 
 
@@ -121,14 +122,14 @@ STATS = dict.fromkeys(games.open("ofc").rules.spec.stats, 1.0)
 def test_names_are_never_broken(monkeypatch, width):
     name, points = "a-run-with-a-name-that-is-longer-than-most", np.arange(8.0).reshape(4, 2)
     out = shown(
-        [match.Duel(name, f"runs/{name}-{i}", points, points / 8, STATS) for i in (0, 1)], monkeypatch, width
+        [Duel(name, f"runs/{name}-{i}", points, points / 8, STATS) for i in (0, 1)], monkeypatch, width
     )
     assert sum(f"{name}-1" in line for line in out.splitlines()) == 2
     assert "…" not in out and "foul" in out and "seeds of their own" in out
 
 
 def test_identical_deals_are_told(monkeypatch):
-    out = shown([match.Duel("a", "b", np.ones((5, 2)), np.ones((5, 2)), STATS)], monkeypatch, 80)
+    out = shown([Duel("a", "b", np.ones((5, 2)), np.ones((5, 2)), STATS)], monkeypatch, 80)
     assert "± 0.00" in out and "Every deal ended alike in a - b" in out
 
 

@@ -6,9 +6,9 @@ import torch
 from gymnasium import spaces
 
 from ludus.algos.ppo.learner import log_prob
-from ludus.core.spec import Spec
+from ludus.core.spec import Part, Spec, image_shape
 from ludus.games.adapters.spaces import obs_form
-from ludus.nets import NetConfig, image_shape
+from ludus.nets import NetConfig
 from ludus.nets.net import Net, flat_size, flatten, unflatten
 from ludus.nets.plain import PlainPolicy, shapes
 from ludus.nets.policy import TorchPolicy
@@ -21,8 +21,8 @@ CONFIGS = [
 ]
 
 
-def make_spec(shape=(3, 4), dtype=UINT8, actions=7, box=None) -> Spec:
-    return Spec(game="made up", seats=2, actions=actions, obs_shape=shape, obs_dtype=dtype, box=box)
+def make_spec(shape=(3, 4), dtype=UINT8, actions=7, box=None, kind="flat") -> Spec:
+    return Spec("made up", 2, actions, (Part("obs", shape, dtype, kind),), box=box)
 
 
 def make_net(spec: Spec, config: NetConfig, seed: int = 1) -> Net:
@@ -87,7 +87,7 @@ def test_plain_policy_gives_the_numbers_of_the_torch_net(config, dtype):
 )
 def test_numbers_of_any_size_reach_layers_normalised_and_bits_as_they_are(space, normalised):
     form = obs_form(space, "made up")
-    spec = Spec("made up", 1, 7, form.shape, form.dtype, normalise=form.normalise)
+    spec = Spec("made up", 1, 7, form.parts)
     net = make_net(spec, CONFIGS[0])
     obs = np.full((2, *form.shape), 1, form.dtype)
     given = net.prepare(torch.from_numpy(obs))
@@ -96,8 +96,8 @@ def test_numbers_of_any_size_reach_layers_normalised_and_bits_as_they_are(space,
 
 
 def test_native_games_of_bytes_are_given_to_layers_as_they_are():
-    assert not make_spec().normalised and not make_spec(dtype=np.dtype(bool)).normalised
-    assert make_spec(dtype=INT16).normalised and make_spec(dtype=FLOAT32).normalised
+    dtypes = (UINT8, np.dtype(bool), INT16, FLOAT32)
+    assert [make_spec(dtype=dtype).parts[0].normalised for dtype in dtypes] == [False, False, True, True]
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.activation}-{'shared' if c.shared else 'two'}")
@@ -230,7 +230,7 @@ def test_weights_survive_the_trip_through_one_vector(config):
 
 @pytest.mark.parametrize("shape", [(4, 36, 28), (36, 28, 4)], ids=["channels first", "channels last"])
 def test_images_are_read_by_convolutions_whichever_way_round(shape):
-    spec, config = make_spec(shape), NetConfig(hidden=(16,))
+    spec, config = make_spec(shape, kind="image"), NetConfig(hidden=(16,))
     assert image_shape(shape) == (4, 36, 28)
     assert config.reads_images(spec) and not config.is_plain(spec)
     net = make_net(spec, config)
@@ -245,7 +245,7 @@ def test_images_are_read_by_convolutions_whichever_way_round(shape):
 
 
 def test_both_ways_round_of_an_image_give_the_same_numbers():
-    first, last = make_spec((4, 36, 28)), make_spec((36, 28, 4))
+    first, last = (make_spec(shape, kind="image") for shape in ((4, 36, 28), (36, 28, 4)))
     nets = [make_net(spec, NetConfig(hidden=(16,))) for spec in (first, last)]
     obs = torch.from_numpy(make_obs(first, 6, np.random.default_rng(10)))
     legal = torch.ones(6, 7, dtype=torch.bool)
@@ -255,8 +255,11 @@ def test_both_ways_round_of_an_image_give_the_same_numbers():
 
 
 def test_small_boards_are_not_taken_for_images():
-    assert NetConfig().is_plain(make_spec((3, 8, 8)))
-    assert NetConfig(trunk="mlp").is_plain(make_spec((4, 36, 28)))
+    def shown(shape) -> Spec:
+        return Spec("made up", 1, 7, obs_form(spaces.Box(0, 255, shape, np.uint8), "made up").parts)
+
+    assert NetConfig().is_plain(shown((3, 8, 8))) and not NetConfig().is_plain(shown((4, 36, 28)))
+    assert NetConfig(trunk="mlp").is_plain(shown((4, 36, 28)))
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 2)], ids=str)

@@ -163,9 +163,8 @@ def test_fantasyland_off_or_valued_deals_none():
 
 
 def test_fantasyland_carries_over_is_played_and_may_stay():
-    rules = games.open("ofc", hands=60).rules
-    greedy = games.bot("greedy", "ofc", rules)
-    final = match.play_games(rules, [greedy] * 3, 64, seed=3)
+    game = games.open("ofc", hands=60)
+    final = match.played(match.game_steps(game.rules, [game.bot("greedy")] * 3, 64, seed=3))
     assert (stat(final, "hands") + stat(final, "fl_hands") == 60).all()
     played, stayed, came = (stat(final, name).sum() for name in ("fl_hands", "fl_stays", "entries"))
     assert 0 < stayed < played
@@ -263,21 +262,23 @@ def test_a_state_that_cannot_be_is_refused(broken):
 )
 def test_wrong_switches_are_explained(switches):
     with pytest.raises(Usage):
-        games.open("ofc", **switches).rules
+        games.open("ofc", **switches)
 
 
 def test_rollout_beats_greedy_beats_random():
-    rules = games.open("ofc", hands=1, fantasyland_hands="valued").rules
-    greedy, rollout = (games.bot(name, "ofc", rules) for name in ("greedy", "rollout"))
-    points = match.play_games(rules, [greedy, RandomBot(rules), RandomBot(rules)], 400, 1)["points"]
+    game = games.open("ofc", hands=1, fantasyland_hands="valued")
+    rules, greedy, rollout = game.rules, game.bot("greedy"), game.bot("rollout")
+    points = match.played(match.game_steps(rules, [greedy, RandomBot(rules), RandomBot(rules)], 400, 1))[
+        "points"
+    ]
     assert points[:, 0].mean() > 10
-    points = match.play_games(rules, [rollout, greedy, greedy], 150, 2)["points"]
+    points = match.played(match.game_steps(rules, [rollout, greedy, greedy], 150, 2))["points"]
     assert points[:, 0].mean() > 2
 
 
 def test_the_best_is_measured_by_what_fantasyland_really_pays():
     """Boards earn from each opponent; Fantasyland is worth what was paid for its cards, or played."""
-    measure, nothing = games.find("ofc").measure, dict.fromkeys(STATS, 0.0) | {"hands": 1.0, "opponents": 1.0}
+    measure, nothing = games.open("ofc").measure, dict.fromkeys(STATS, 0.0) | {"hands": 1.0, "opponents": 1.0}
     valued = entered(fantasyland_hands="valued")
     earned = {name: float(stat(valued, name)[0][0]) for name in STATS}
     assert measure(nothing | earned) == pytest.approx(earned["royalties"] + FANTASY_VALUE[0])

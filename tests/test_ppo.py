@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from ludus import config
+from ludus import algos
 from ludus.algos.cuda_graph import copied, device_settings, load_optimiser, rate_of, set_precision, set_rate
-from ludus.algos.ppo import STRETCH, Config, columns
+from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.learner import PpoLearner
-from ludus.core.block import Block
+from ludus.config import Config as TrainConfig
+from ludus.core.block import Block, Column
 from ludus.core.spec import Part, Spec
 from ludus.nets import NetConfig
 from ludus.nets.net import Net
@@ -159,16 +160,22 @@ BANDIT = Spec("bandit", 1, 4, (Part("obs", (3,), np.dtype(np.uint8)),))
 REWARDED, NEVER_LEGAL = 2, 3
 
 
-def make_learner(spec: Spec = BANDIT, seed: int = 0, **config) -> Learner:
+def make_learner(spec: Spec = BANDIT, seed: int = 0, **config) -> PpoLearner:
     torch.manual_seed(seed)
-    return Learner(spec, Net(spec, NetConfig(hidden=(16,))), Config(**{"minibatch": 64, **config}))
+    return PpoLearner(spec, Net(spec, NetConfig(hidden=(16,))), Config(**{"minibatch": 64, **config}))
 
 
-def bandit(learner: Learner, seed: int = 0, steps: int = 16, rows: int = 16, games_end: bool = True) -> Block:
+def columns_of(learner: PpoLearner) -> list[Column]:
+    return algos.find("ppo").columns(TrainConfig(settings=learner.config), learner.spec)
+
+
+def bandit(
+    learner: PpoLearner, seed: int = 0, steps: int = 16, rows: int = 16, games_end: bool = True
+) -> Block:
     """Every decision is a game: one action is paid, one is never legal; the policy itself has played."""
     rng = np.random.default_rng(seed)
     spec = learner.spec
-    block = Block(columns(config.Config(ppo=learner.config), spec), steps, rows)
+    block = Block(columns_of(learner), steps, rows)
     block["obs"][...] = rng.integers(0, 3, block["obs"].shape)
     block["legal"][...] = True
     block["legal"][..., NEVER_LEGAL] = False
@@ -183,7 +190,7 @@ def bandit(learner: Learner, seed: int = 0, steps: int = 16, rows: int = 16, gam
     return block
 
 
-def probabilities(learner: Learner, block: Block) -> np.ndarray:
+def probabilities(learner: PpoLearner, block: Block) -> np.ndarray:
     """[T, N, A]"""
     with torch.no_grad():
         obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))
@@ -191,7 +198,7 @@ def probabilities(learner: Learner, block: Block) -> np.ndarray:
     return (chances / chances.sum(1, keepdims=True)).reshape(block.steps, block.rows, -1)
 
 
-def weights(learner: Learner) -> dict[str, torch.Tensor]:
+def weights(learner: PpoLearner) -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in learner.net.state_dict().items()}
 
 
@@ -317,7 +324,7 @@ def test_vectors_as_actions_are_learned_too():
     spec = Spec("box", 1, 0, (Part("obs", (3,), FLOAT32),), box=(low, -low))
     learner, rng = make_learner(spec, learning_rate=3e-3), np.random.default_rng(0)
     for _ in range(25):  # paid for large actions
-        block = Block(columns(config.Config(ppo=learner.config), spec), 16, 16)
+        block = Block(columns_of(learner), 16, 16)
         block["obs"][...] = rng.normal(size=block["obs"].shape)
         with torch.no_grad():
             obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))
@@ -402,13 +409,8 @@ def test_an_older_policys_values_are_corrected_and_its_advantages_are_not():
     rho = torch.ones(block["logp"].shape)
     rho[:, ::2] = 1 / 4
     reward = torch.from_numpy(block["reward"]).flatten()
-<<<<<<< HEAD
     learner.learn([block], off_policy=True)
-    torch.testing.assert_close(learner._data["target"], value + (reward - value) / 4)
-=======
-    learner.learn([block], behind=True)
     torch.testing.assert_close(learner._data["target"], value + rho.flatten() * (reward - value))
->>>>>>> verify
     advantage = reward - value
     torch.testing.assert_close(
         learner._data["adv"], (advantage - advantage.mean()) / (advantage.std() + 1e-8)

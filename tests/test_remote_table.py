@@ -7,10 +7,9 @@ import time
 import numpy as np
 import pytest
 
-from ludus import games
+from ludus import games, processes
 from ludus.core.errors import Failure
 from ludus.train import remote_table
-from ludus.train.pools.process import make_context
 from ludus.train.remote_table import RemoteTable
 
 
@@ -21,9 +20,7 @@ def remote(monkeypatch):
     made = []
 
     def make(game: str, rows: int = 4) -> RemoteTable:
-        here = games.open(game).table(1)
-        here.close()
-        made.append(RemoteTable(make_context(), game, rows, here.spec, {}))
+        made.append(RemoteTable(processes.make_context(), games.open(game), rows))
         return made[-1]
 
     yield make

@@ -459,7 +459,8 @@ def test_the_same_command_goes_on_whatever_is_not_a_hyperparameter(ludus):
         "--log-s",
         "0.1",
     )
-    code, _, err = ludus(*TRAIN, *more, "--alphazero.replay-ratio", "2")  # which ppo does not look at
+    Path("told.toml").write_text("[alphazero]\nreplay_ratio = 2.0")  # which ppo does not look at
+    code, _, err = ludus(*TRAIN, *more, "--config", "told.toml")
     assert code == 0, err
     code, _, err = ludus("resume", "run", "--decisions", "3000", "--ppo.clip-range", "0.3")
     assert code == 0 and len(events(Path("run"), "resume")) == 2, err
@@ -474,7 +475,7 @@ def test_a_run_that_has_learned_nothing_gives_way(ludus, tmp_path):
 def test_a_resume_that_never_began_does_not_count_as_a_failure(trained, monkeypatch):
     folder, _ = trained("tictactoe", workers="0", decisions=1_000)
     before = files(folder)
-    monkeypatch.setattr("ludus.algos.ppo.learner.Learner.load_state_dict", lambda *args: 1 / 0)
+    monkeypatch.setattr("ludus.algos.ppo.learner.PpoLearner.load_state_dict", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         trained("tictactoe", workers="0", decisions=2_000, run=str(folder))
     assert files(folder) == before and runs_command.state(folder) == "done"

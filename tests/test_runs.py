@@ -16,6 +16,7 @@ import psutil
 import pytest
 import torch
 
+from ludus.algos.ppo.learner import PpoLearner
 from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint
@@ -277,7 +278,7 @@ def test_checkpoints_are_made_by_the_clock_too(trained):
 
 
 def test_milestones_need_no_other_reason_to_save(trained, monkeypatch):
-    monkeypatch.setattr("ludus.train.loop.MILESTONE_S", 0.0)
+    monkeypatch.setattr("ludus.train.saving.MILESTONE_S", 0.0)
     folder, _ = trained("tictactoe", workers="0", decisions=42_000, checkpoints={"milestone": 10_000})
     assert [int(stone.stem) // 10_000 for stone in checkpoint.milestones(folder)] == [1, 2, 3, 4]
 
@@ -334,11 +335,13 @@ def test_a_disk_that_is_full_keeps_the_checkpoint_before_and_says_so(trained, tm
     code = f"""
 import resource
 from ludus.config import overlay, resolve
-from ludus.train.loop import train
+from ludus.train.loop import Audience, train
 changes = {{"workers": "0", "decisions": 6_000, "log_s": 0.0, "run": {str(folder)!r}}}
 config = overlay(resolve("tictactoe", "test"), changes, "")
-limit = lambda metrics: resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, 16_384))
-train(config, limit)
+class Limit(Audience):
+    def report(self, metrics):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, 16_384))
+train(config, Limit())
 """
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     (folder / EVENTS).write_text("")
@@ -356,7 +359,7 @@ train(config, limit)
 
 
 def test_a_loss_that_is_not_a_number_rolls_back_once_and_learning_goes_on(trained, monkeypatch):
-    learn, calls = Learner.learn, []
+    learn, calls = PpoLearner.learn, []
 
     def poisoned(self, blocks, off_policy):
         metrics = learn(self, blocks, off_policy)
@@ -372,7 +375,7 @@ def test_a_loss_that_is_not_a_number_rolls_back_once_and_learning_goes_on(traine
         versions.append(version)
         publish(self, vector, version, *rest)
 
-    monkeypatch.setattr(Learner, "learn", poisoned)
+    monkeypatch.setattr(PpoLearner, "learn", poisoned)
     monkeypatch.setattr(ProcessPool, "publish", noted)
     schedule = {"every_s": 0.0, "every_decisions": 3_000}
     folder, readings = trained("tictactoe", workers="2", decisions=12_000, checkpoints=schedule, sync=True)
@@ -413,7 +416,7 @@ def test_twenty_workers_killed_at_random_cost_no_learned_step(trained):
 
 
 def test_a_worker_that_hangs_is_noticed_and_replaced(trained, monkeypatch):
-    monkeypatch.setattr("ludus.train.pool.PATIENCE_S", 1.0)
+    monkeypatch.setattr("ludus.train.pools.process.PATIENCE_S", 1.0)
     stopped: list[psutil.Process] = []
 
     def hang_one() -> None:
@@ -425,7 +428,7 @@ def test_a_worker_that_hangs_is_noticed_and_replaced(trained, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("inference", "patience"), [("local", "pool.PATIENCE_S"), ("central", "remote_table.PATIENCE_S")]
+    ("inference", "patience"), [("local", "pools.process.PATIENCE_S"), ("central", "remote_table.PATIENCE_S")]
 )
 def test_a_game_that_sleeps_for_ever_is_noticed_and_replaced(
     inference, patience, trained, importable, monkeypatch, tmp_path

@@ -10,6 +10,7 @@ import tomli_w
 
 from commandline import one_line
 from ludus import games
+from ludus.agent import load
 from ludus.core.errors import Usage
 from ludus.games.adapters.load import imported
 from ludus.store import trust
@@ -25,7 +26,7 @@ class Env(gymnasium.Env):
     def __init__(self, size=0): pass
     def reset(self, *, seed=None, options=None): return np.zeros(2, np.float32), {{}}
     def step(self, action): return np.zeros(2, np.float32), float(action), True, False, {{}}
-env = parallel_env = make_rules = Options = Env
+env = parallel_env = Game = algorithm = Env
 """
 SHELL = {"args": "touch mark", "shell": True}
 ATTACKS = [
@@ -56,6 +57,7 @@ ATTACKS = [
     ("gym:CartPole-v1", {"name": PLANTED, "rows": 3, "source": f"{PLANTED}:Env"}),
     ("tictactoe", {"board": f"{PLANTED}:Env"}),
 ]
+ALGORITHMS = [PLANTED, f"classic.{PLANTED}", f"..{PLANTED}", "ppo.evil", "os"]
 COMMANDS = [("eval",), ("export", "--onnx"), ("resume", "--seconds", "1", "--workers", "0")]
 
 
@@ -76,10 +78,11 @@ def stranger(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def write_run(folder: Path, game: str, switches: dict) -> Path:
+def write_run(folder: Path, game: str, switches: dict, algo: str = "ppo") -> Path:
     """The run of a stranger: as far as `ludus` is concerned, any folder with a config.toml."""
     folder.mkdir(exist_ok=True)
-    (folder / "config.toml").write_text(tomli_w.dumps({"game": game, "switches": switches}))
+    told = {"schema": 2, "game": game, "algo": algo, "switches": switches, algo.rpartition(".")[2]: {}}
+    (folder / "config.toml").write_text(tomli_w.dumps(told))
     return folder
 
 
@@ -92,6 +95,61 @@ def test_a_strangers_run_executes_nothing(ludus, tmp_path, game, switches, comma
     assert not (tmp_path / "mark").exists()
     if games.imports_code(game):
         assert "which imports code: add --trust if you trust this run" in err and game in err
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_a_strangers_algorithm_is_not_imported(ludus, tmp_path, algo, command):
+    write_run(tmp_path / "run", "tictactoe", {}, algo)
+    code, _, err = ludus(command[0], "run", *command[1:])
+    assert code == 2 and algo in err and "which imports code: add --trust" in one_line(err)
+    assert not (tmp_path / "mark").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "eval tictactoe --run run",
+        "eval tictactoe --bots run greedy --games 2",
+        "play tictactoe --run run",
+        "analyze tictactoe --run run",
+        "gtp tictactoe --run run",
+    ],
+)
+def test_whoever_names_the_game_does_not_trust_the_algorithm(ludus, tmp_path, words):
+    write_run(tmp_path / "run", "tictactoe", {}, PLANTED)
+    code, _, err = ludus(*words.split())
+    assert code == 2 and PLANTED in one_line(err) and "--trust" in err
+    assert not (tmp_path / "mark").exists()
+
+
+def test_to_look_at_a_run_imports_no_algorithm(ludus, tmp_path):
+    write_run(tmp_path / "run", "tictactoe", {}, PLANTED)
+    (tmp_path / "run" / "metrics.jsonl").write_text('{"decisions": 1, "seconds": 1}\n')
+    code, out, _ = ludus("runs", ".")
+    assert code == 0 and "tictactoe" in out
+    assert ludus("export", "run", "--csv")[0] == 0
+    (tmp_path / "run" / "best.safetensors").touch()  # what has learned nothing gives way
+    code, _, err = ludus("train", "tictactoe", "--preset", "test", "--run", "run", "--workers", "0")
+    assert code == 2 and f"algo {PLANTED}, not ppo" in one_line(err)
+    with pytest.raises(Usage, match="--trust"):
+        load("run")
+    assert not (tmp_path / "mark").exists()
+
+
+def test_a_trusted_run_may_import_its_algorithm_and_no_other(ludus, tmp_path):
+    folder = write_run(tmp_path / "run", "tictactoe", {}, PLANTED)
+    code, _, err = ludus("resume", "run", "--trust")
+    assert code == 2 and "is a module without `algorithm`" in one_line(err)
+    assert (tmp_path / "mark").exists()
+    trust._accepted.clear()  # another process
+    with pytest.raises(Usage, match="is a module without"):
+        read_config(folder)
+    write_run(tmp_path / "copy", "tictactoe", {}, PLANTED)
+    write_run(folder, "tictactoe", {}, f"{PLANTED}_v1")
+    for other in (tmp_path / "copy", folder):
+        with pytest.raises(Usage, match="--trust"):
+            read_config(other)
 
 
 def test_a_strangers_run_is_refused_in_its_own_folder_and_from_a_mirror(ludus, tmp_path, monkeypatch):
@@ -192,10 +250,25 @@ def test_a_file_for_config_does_not_choose_the_game(ludus, tmp_path):
     assert not (tmp_path / "mark").exists()
 
 
-def test_a_game_with_characters_that_a_terminal_obeys_is_not_shown(ludus, tmp_path):
-    (tmp_path / "run" / "config.toml").write_text('game = "\\u001b]0;evil\\u0007:Env"')
+def test_a_file_for_config_does_not_choose_code_of_an_algorithm(ludus, tmp_path):
+    (tmp_path / "told.toml").write_text(f'algo = "{PLANTED}"')
+    train = ("train", "tictactoe", "--config", "told.toml", "--workers", "0")
+    code, _, err = ludus(*train)
+    assert code == 2 and PLANTED in one_line(err) and "--algo" in err
+    assert not (tmp_path / "mark").exists()
+    assert "is a module without `algorithm`" in one_line(ludus(*train, "--algo", PLANTED)[2])
+    assert (tmp_path / "mark").exists()
+
+
+OTHER = {"game": "", "algo": 'game = "tictactoe"'}
+
+
+@pytest.mark.parametrize("name", ['"\\u001b]0;evil\\u0007:Env"', "3"])
+@pytest.mark.parametrize("key", ["game", "algo"])
+def test_a_name_that_is_none_or_that_a_terminal_obeys_is_not_shown(ludus, tmp_path, key, name):
+    (tmp_path / "run" / "config.toml").write_text(f"{key} = {name}\n{OTHER[key]}")
     code, _, err = ludus("eval", "run")
-    assert code == 1 and "\x1b" not in one_line(err)
+    assert code == 1 and "\x1b" not in one_line(err) and "which is none" in err
 
 
 def test_a_run_does_not_choose_who_is_told_about_it(ludus, tmp_path):

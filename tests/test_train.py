@@ -8,24 +8,32 @@ import subprocess
 import sys
 import time
 from itertools import combinations
+from multiprocessing import get_context
+from pathlib import Path
 from statistics import mean
 
 import numpy as np
 import psutil
 import pytest
 
-from ludus.algos import ppo
+import ludus
+from ludus import algos, games
+from ludus.algos import Plan, ppo
+from ludus.algos.ppo.actor import PpoActor
+from ludus.algos.ppo.learner import PpoLearner
 from ludus.config import Config, overlay, resolve
 from ludus.core.block import Block
+from ludus.core.duel import Duel
 from ludus.core.errors import Failure, Usage
 from ludus.match import table_duel
 from ludus.nets import NetConfig
-from ludus.nets.net import Net, flat_size, flatten
+from ludus.nets.net import Net
 from ludus.store.run import LOG, METRICS, read_config, read_weights
-from ludus.train.build import make_pool
+from ludus.train.build import flat_weights, make_pool, open_game
 from ludus.train.layout import lay_out
 from ludus.train.pools.process import TRIES
-from ludus.train.worker import Plan, Worker
+from ludus.train.weights import Past
+from ludus.train.worker import make_actor
 from trainings import EXAMPLES, gone, limit, reproducible, shared_memory, wait_until, workers_of
 
 # ---- every kind of game
@@ -91,14 +99,13 @@ def test_opponents_sit_as_often_as_asked_and_are_counted(trained):
 
 def test_the_first_past_self_is_the_one_the_training_begins_as():
     config = overlay(resolve("tictactoe", "test"), {"workers": "0", "opponents": "past"}, "test")
-    spec = spec_of(config)
-    net = Net(spec, config.net)
-    vector = np.zeros(flat_size(net), np.float32)
-    flatten(net, vector)
-    pool = make_pool(config, net, lay_out(config, spec), vector)
+    game = open_game(config)
+    net = Net(game.spec, config.net)
+    vector = flat_weights(net)
+    pool = make_pool(config, game, net, lay_out(config, game), vector)
     (delivery,) = pool.receive()
     assert set(delivery.report.results) == {"past@0"}
-    np.testing.assert_array_equal(pool.past.read(0)[0], vector)
+    np.testing.assert_array_equal(pool._past.read(0)[0], vector)
     pool.close()
 
 
@@ -125,8 +132,7 @@ def test_the_same_seed_and_workers_give_the_same_training_bit_for_bit(trained, g
 
 @pytest.mark.parametrize("game", ["tictactoe", "ofc", "gym:CartPole-v1"])
 def test_eight_workers_have_streams_of_their_own(game):
-    config = NetConfig(hidden=(8,))
-    plan = Plan(game, {}, config, rows=16, steps=8, opponents="self:0.5,random:0.5", seed=3, workers=8)
+    plan = small_plan(game, 16, 8, opponents="self:0.5,random:0.5", seed=3, workers=8)
     blocks = [first_block(plan, index) for index in range(8)]
     for one, other in combinations(blocks, 2):
         assert (one["action"] != other["action"]).any()
@@ -137,35 +143,41 @@ def test_eight_workers_have_streams_of_their_own(game):
     assert (again["action"] == blocks[5]["action"]).all() and (again["obs"] == blocks[5]["obs"]).all()
 
 
+def small_plan(game: str, rows: int, steps: int, **more) -> Plan:
+    return Plan(game, {}, "ppo", ppo.Config(), NetConfig(hidden=(8,)), rows, steps, **more)
+
+
+def actor_of(plan: Plan, index: int) -> PpoActor:
+    past = Past(get_context(), np.zeros(1, np.float32))
+    return make_actor(plan, index, past, np.zeros(3, np.int64))[0]
+
+
 def first_block(plan: Plan, index: int) -> Block:
-    worker = Worker(plan, index, past=None)
-    net = Net(worker.spec, plan.net)
+    actor = actor_of(plan, index)
+    net = Net(actor.spec, plan.net)
     for name, tensor in net.state_dict().items():
         tensor.fill_(1.0 if name == "obs_std" else 0.0)  # all choices equal: only luck tells workers apart
-    vector = np.zeros(flat_size(net), np.float32)
-    flatten(net, vector)
-    worker.policy.load(vector)
-    block = Block(ppo.columns(Config(), worker.spec), plan.steps, plan.rows)
-    worker.fill(block)
+    actor.load(flat_weights(net), 0.0)
+    columns = algos.find("ppo").columns(Config(settings=plan.settings), actor.spec)
+    block = Block(columns, plan.steps, plan.rows)
+    actor.fill(block)
     return block
 
 
 def test_exploration_is_spread_over_workers():
-    plan = Plan(
-        "tictactoe", {}, NetConfig(hidden=(8,)), 4, 4, "self", seed=1, workers=3, temperature_spread=0.2
-    )
-    assert [Worker(plan, index, None).temperature for index in range(3)] == pytest.approx([0.8, 1.0, 1.2])
+    plan = small_plan("tictactoe", 4, 4, seed=1, workers=3, temperature_spread=0.2)
+    assert [actor_of(plan, index).temperature for index in range(3)] == pytest.approx([0.8, 1.0, 1.2])
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.3])
 def test_blocks_played_at_another_temperature_are_off_policy(trained, monkeypatch, spread):
-    learn, told = Learner.learn, []
+    learn, told = PpoLearner.learn, []
 
     def noted(self, blocks, off_policy):
         told.append(off_policy)
         return learn(self, blocks, off_policy)
 
-    monkeypatch.setattr(Learner, "learn", noted)
+    monkeypatch.setattr(PpoLearner, "learn", noted)
     _, readings = trained("tictactoe", workers="2", decisions=4_000, sync=True, temperature_spread=spread)
     assert set(told) == {spread > 0}
     ratio = readings[-1]["policy/lag_ratio"]
@@ -287,6 +299,19 @@ def test_the_example_of_ones_own_environment_learns(tmp_path):
     assert read_weights(tmp_path / last)
 
 
+def test_python_users_train_by_one_call_as_often_as_they_like(tmp_path):
+    """Also once `ludus.train` is known as a package."""
+    told = {"preset": "test", "run": tmp_path / "run", "workers": "0", "eval_every": "0", "log_s": 0.0}
+    seen: list[int] = []
+    for decisions in (1_000, 3_000):
+        folder = ludus.train("tictactoe", decisions=decisions, on_report=lambda m: seen.append(1), **told)
+        assert folder == tmp_path / "run" and read_weights(folder)
+    assert len(seen) == 6
+    reports = len(seen)
+    ludus.train("tictactoe", decisions=9_000, on_report=lambda m: seen.append(1) or True, **told)
+    assert len(seen) == reports + 1  # which ended it
+
+
 def test_a_run_is_never_written_over(trained):
     folder, _ = trained("tictactoe", workers="0")
     before = (folder / METRICS).read_bytes()
@@ -305,15 +330,20 @@ def test_memory_learns_what_no_policy_without_it_can(trained, importable):
     assert mean(reading["game/score"] for reading in readings[-5:]) < 0.65
 
 
+def against_random(folder: Path, count: int) -> Duel:
+    config = read_config(folder)
+    return table_duel(games.open(config.game), config, read_weights(folder), "random", count)
+
+
 def test_an_agent_is_evaluated_at_environments_of_others(trained):
     folder, _ = trained(
         "gym:CartPole-v1", workers="2", rows=8, steps=64, decisions=40_000,
         net={"hidden": (64, 64)}, ppo={"minibatch": 128, "learning_rate": 1e-3},
     )  # fmt: skip
-    duel = table_duel(folder, "random", 20)
+    duel = against_random(folder, 20)
     assert len(duel.points) == 20 and duel.mean > 150 and duel.stats["length"] == duel.mean
     folder, _ = trained("zoo:classic/connect_four_v3", workers="0", decisions=2_000)
-    duel = table_duel(folder, "random", 30)
+    duel = against_random(folder, 30)
     assert len(duel.won) >= 30 and 0 <= duel.won.mean() <= 1
 
 
@@ -322,13 +352,13 @@ def test_a_game_is_found_by_the_name_it_was_opened_by(trained, tmp_path, monkeyp
     (tmp_path / "own_for_test.py").write_text(
         "import dataclasses\n"
         "from ludus.games import tictactoe\n"
-        "from ludus.games.tictactoe import Options, make_bots\n"
-        "def make_rules(options):\n"
-        "    rules = tictactoe.make_rules(options)\n"
-        "    rules.spec = dataclasses.replace(rules.spec, game='noughts')\n"
-        "    return rules\n"
-        "def measure(stats):\n"
-        "    return 7.0\n"
+        "class Game(tictactoe.Game):\n"
+        "    def make_rules(self, options):\n"
+        "        rules = super().make_rules(options)\n"
+        "        rules.spec = dataclasses.replace(rules.spec, game='noughts')\n"
+        "        return rules\n"
+        "    def measure(self, stats):\n"
+        "        return 7.0\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     folder, _ = trained("own_for_test", workers="0", decisions=2_000)

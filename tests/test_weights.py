@@ -7,7 +7,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from ludus.train.weights import Past, Weights
+from ludus.train.weights import Past, PastSelves, Weights
 
 SIZE = 1000
 
@@ -41,37 +41,41 @@ def reader_of(shared, meanwhile):
 
 def test_a_write_in_the_middle_of_a_read_is_noticed():
     weights = Weights(get_context(), SIZE)
-    weights.write(np.full(SIZE, 1.0), 1, True)
+    weights.write(np.full(SIZE, 1.0), 1, 0.25)
 
     def two_writes() -> None:
-        weights.write(np.full(SIZE, 2.0), 2, False)
+        weights.write(np.full(SIZE, 2.0), 2, 0.5)
         with pytest.raises(ValueError):
-            weights.write(torn(3.0), 3, True)
+            weights.write(torn(3.0), 3, 0.75)
 
-    vector, version, use_teacher = reader_of(weights, two_writes).read()
-    assert (version, use_teacher) == (2, False) and (vector == 2).all()
+    vector, version, progress = reader_of(weights, two_writes).read()
+    assert (version, progress) == (2, 0.5) and (vector == 2).all()
 
 
 def test_versions_may_leap():
     weights = Weights(get_context(), SIZE)
     for version in (0, 4, 6, 7, 5):
-        weights.write(np.full(SIZE, version), version, version == 6)
-        vector, read, use_teacher = weights.read()
-        assert read == version and (vector == version).all() and use_teacher == (version == 6)
+        weights.write(np.full(SIZE, version), version, version / 10)
+        vector, read, progress = weights.read()
+        assert read == version and (vector == version).all() and progress == version / 10
 
 
 def test_a_past_self_is_read_with_its_own_version_even_while_it_is_replaced():
-    past = Past(get_context(), SIZE)
+    past = Past(get_context(), np.zeros(SIZE, np.float32))
     past.write(2, np.full(SIZE, 1.0), 1)
     vector, version = reader_of(past, lambda: past.write(2, np.full(SIZE, 2.0), 2)).read(2)
     assert version == 2 and (vector == 2).all()
 
 
 def test_past_selves_survive_being_saved():
-    past, other = (Past(get_context(), SIZE) for _ in range(2))
-    past.write(3, np.arange(SIZE), 7)
-    past.set_odds(np.arange(past.slots) / 28)
-    other.restore(past.snapshot())
+    first = np.zeros(SIZE, np.float32)
+    kept, loaded = PastSelves(first), PastSelves(first)
+    kept.weights[3], kept.versions[3] = np.arange(SIZE), 7
+    kept.odds[:] = np.arange(len(kept.odds)) / 28
+    loaded.load_state_dict(kept.state_dict())
+    past, other = (Past(get_context(), first) for _ in range(2))
+    past.publish(kept)
+    other.publish(loaded)
     vector, version = other.read(3)
     assert version == 7 and (vector == np.arange(SIZE)).all()
     rng = np.random.default_rng(0), np.random.default_rng(0)
@@ -81,11 +85,11 @@ def test_past_selves_survive_being_saved():
 @pytest.mark.parametrize("kind", ["newest", "past"])
 def test_no_read_is_torn_while_somebody_writes_all_the_time(kind):
     size, context, stop = 400_000, get_context(), threading.Event()
-    shared = Weights(context, size) if kind == "newest" else Past(context, size)
+    shared = Weights(context, size) if kind == "newest" else Past(context, np.zeros(size, np.float32))
 
     def write(version: int) -> None:
         vector = np.full(size, version, np.float32)
-        shared.write(vector, version, True) if kind == "newest" else shared.write(0, vector, version)
+        shared.write(vector, version, 0.5) if kind == "newest" else shared.write(0, vector, version)
 
     def write_on() -> None:
         version = 1

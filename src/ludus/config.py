@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from ludus import algos, games
+from ludus.core import ranges
 from ludus.core.errors import Failure, Usage
 from ludus.core.ranges import Count, NotNegative, Range, Whole
 from ludus.nets import NetConfig
@@ -113,7 +114,9 @@ def resolve(
         raise Usage(f"unknown preset {preset!r}: choose from {', '.join(PRESETS)}")
     own = games.find(game).presets(game)
     layers = [_generic()["default"], _generic()[preset], own.get("default", {}), own.get(preset, {})]
-    algo = algo or values.get("algo") or next(layer["algo"] for layer in reversed(layers) if "algo" in layer)
+    if not algo and (algo := values.get("algo")) and algos.imports_code(str(algo)):
+        raise Usage(f"{file} has algo = {algo!r}, which imports code: if you trust it, say so as --algo")
+    algo = algo or next(layer["algo"] for layer in reversed(layers) if "algo" in layer)
     settings = algos.find(algo).settings_type()
     config = Config(game=game, preset=preset, algo=algo, settings=settings)  # type: ignore[arg-type]
     for layer in layers:
@@ -168,6 +171,12 @@ def plain(config: Config) -> dict[str, Any]:
     values = dataclasses.asdict(config)
     values[algos.group_of(config.algo)] = values.pop("settings")
     return {"schema": SCHEMA, **values}
+
+
+def check_ranges(config: Config) -> None:
+    """Refuse the first value that is out of its range, by the name that its flag has."""
+    ranges.check(dataclasses.replace(config, settings=None))
+    ranges.check(config.settings, f"{algos.group_of(config.algo)}.")
 
 
 def overlay(config: Any, values: dict[str, Any], source: str) -> Any:

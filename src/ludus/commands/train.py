@@ -14,8 +14,7 @@ from tyro.conf import UseAppendAction, arg
 from ludus import algos, games, switches
 from ludus.commands.flags import read_flags
 from ludus.commands.runs import found
-from ludus.config import Config, resolve
-from ludus.core import ranges
+from ludus.config import Config, check_ranges, resolve
 from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import checkpoint
 from ludus.store.lines import METRICS, read_lines
@@ -103,7 +102,7 @@ def _parse(args: list[str], run: str = "") -> tuple[Config, Any]:
     chosen = switches.parsed(game, words) if words else {}
     config = dataclasses.replace(before, **said, switches={**before.switches, **chosen})
     config = config if flags.overwrite else keep_sizes(config)
-    ranges.check(config)
+    check_ranges(config)
     return config, flags
 
 
@@ -231,8 +230,9 @@ def resume(args: list[str]) -> None:
             )
     if "--trust" in args:
         trust_run(folder)
-    game = read_config(folder).game
-    run([game, "--config", str(folder / CONFIG), "--run", str(folder), *flags], str(folder))
+    config = read_config(folder)
+    told = ["--config", str(folder / CONFIG), "--algo", config.algo, "--run", str(folder)]
+    run([config.game, *told, *flags], str(folder))
 
 
 def _bring_back(url: str, folder: Path) -> None:

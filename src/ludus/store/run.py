@@ -28,6 +28,8 @@ from ludus.store.log import OLD_LOG, write_line
 CONFIG, LOG, TENSORBOARD = "config.toml", "log.txt", "tensorboard"
 CHECKPOINTS = checkpoint.CHECKPOINTS
 NEWEST = "newest"
+FIRST_ALGO = "ppo"
+"""Of a run whose configuration doesn't say: there was no other at first."""
 TRACES = (METRICS, EVENTS, LOG, OLD_LOG, TENSORBOARD, LOCK, CHECKPOINTS)
 """What a training leaves in its folder before it is accepted."""
 FIXED = {
@@ -284,16 +286,16 @@ def peek_config(folder: Path, algo: str = "") -> Config:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Failure(f"{folder / CONFIG} is not TOML: {error}") from None
     values = upgraded(values, str(folder / CONFIG))
-    named = values.get("algo", "")
+    named = values.get("algo", FIRST_ALGO)
+    for what, name in (("a game", values.get("game", "")), ("an algorithm", named)):
+        if not (isinstance(name, str) and name.isprintable()):  # it is shown in tables and messages
+            raise Failure(f"{folder / CONFIG} names {what} {name!r}, which is none")
     settings = None
-    if algo == named or not algos.imports_code(str(named)):
+    if algo == named or not algos.imports_code(named):
         settings = algos.find(named).settings_type()
     else:
-        values.pop(algos.group_of(str(named)), None)
-    config = overlay(Config(algo=named, settings=settings), values, str(folder / CONFIG))
-    if not config.game.isprintable():  # it is shown in tables and messages
-        raise Failure(f"{folder / CONFIG} names a game {config.game!r}, which is none")
-    return config
+        values.pop(algos.group_of(named), None)
+    return overlay(Config(algo=named, settings=settings), values, str(folder / CONFIG))
 
 
 def trust_run(folder: Path) -> None:

@@ -8,8 +8,8 @@ import torch
 
 from ludus import algos, games, machine, processes
 from ludus.algos import Plan
-from ludus.config import Config
-from ludus.core import ranges, seeds
+from ludus.config import Config, check_ranges
+from ludus.core import seeds
 from ludus.core.game import Game, refuse_random
 from ludus.nets.net import flat_size, flatten
 from ludus.search.bot import warm_up
@@ -25,7 +25,7 @@ PRELOADED = ("ludus.train.pools.process", "ludus.nets.plain", "ludus.train.prelo
 
 def open_game(config: Config) -> Game:
     """The game, once it can be trained as configured; its code is compiled now."""
-    ranges.check(config)
+    check_ranges(config)
     check(config)
     game = games.open(config.game, **config.switches)
     mix = parse_mix(config.opponents, game)

@@ -105,14 +105,21 @@ class Meter:
     def measure(self, rated: dict[str, float]) -> float | None:
         """How good the policy is, as far as its own games tell; None if they don't."""
         stats = {name[5:]: value for name, value in self._last.items()}
-        if self.game.measure_name:
+        if self._own_measure:
             return self.game.measure(stats | {"opponents": self.spec.seats - 1}) if stats else None
         return stats.get("score") if self.spec.seats == 1 else rated.get("rating/self")
 
     @property
     def measured(self) -> str:
         """What `measure` is, in a word."""
-        return self.game.measure_name or ("score" if self.spec.seats == 1 else "rating")
+        if self._own_measure:
+            return self.game.measure_name or "points"
+        return "score" if self.spec.seats == 1 else "rating"
+
+    @property
+    def _own_measure(self) -> bool:
+        """Whether the game says how good a policy is."""
+        return type(self.game).measure is not Game.measure
 
     def room(self, ours: float) -> dict[str, float]:
         """What the machine has left. ours: cores that this training uses"""
