@@ -210,7 +210,7 @@ def ofc_points(model, hands: int = 2000) -> float:
     seats, points = rules.spec.seats, np.zeros((hands // rules.spec.seats, rules.spec.seats), np.float32)
     for seat in range(seats):
         lineup = [Learned() if other == seat else opponent for other in range(seats)]
-        rules.score(match.play_games(rules, lineup, len(points), model.num_timesteps + seat), points)
+        rules.score(match.played(match.game_steps(rules, lineup, len(points), model.num_timesteps + seat)), points)
         total += float(points[:, seat].mean()) / seats
     return total
 

@@ -11,7 +11,7 @@ import pytest
 
 from ludus import machine
 from ludus.config import overlay, resolve
-from ludus.train.loop import train
+from ludus.train.loop import Audience, train
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 MEASURED = (
@@ -81,6 +81,11 @@ def ludus(*words: str, cwd: Path) -> subprocess.CompletedProcess:
     return subprocess.run(**ludus_command(*words, cwd=cwd), capture_output=True)
 
 
+class Listeners(Audience):
+    def __init__(self, report=lambda metrics: None, status=lambda text: None) -> None:
+        self.report, self.status = report, status
+
+
 @pytest.fixture
 def trained(tmp_path):
     """Train with the `test` preset and some changes: (folder, every reading of the metrics)."""
@@ -97,8 +102,8 @@ def trained(tmp_path):
                 screen(metrics)
 
         changes = {"run": str(tmp_path / f"run{count}"), "log_s": 0.0, **changes}
-        folder = train(overlay(resolve(game, "test"), changes, "test"), show, status=status)
-        return folder, readings
+        config = overlay(resolve(game, "test", algo=changes.get("algo")), changes, "test")
+        return train(config, Listeners(show, status)), readings
 
     return run
 
