@@ -186,15 +186,15 @@ def test_connect4_sees_what_is_forced(text, right, value, root):
 
 def test_a_deeper_search_is_stronger():
     lineup = [SearchBot(CONNECT4, 400), SearchBot(CONNECT4, 50)]
-    first = match.play_games(CONNECT4, lineup, 16, seed=1)["winner"]
-    second = match.play_games(CONNECT4, lineup[::-1], 16, seed=1)["winner"]
+    first = match.played(match.game_steps(CONNECT4, lineup, 16, seed=1))["winner"]
+    second = match.played(match.game_steps(CONNECT4, lineup[::-1], 16, seed=1))["winner"]
     won, lost = (first == 1).sum() + (second == 2).sum(), (first == 2).sum() + (second == 1).sum()
     assert won > 2 * lost
 
 
 def test_blokus_is_played_through_passes_to_the_end():
     bot = SearchBot(BLOKUS, 30)
-    final = match.play_games(BLOKUS, [bot, RandomBot(BLOKUS)], 6, seed=1)
+    final = match.played(match.game_steps(BLOKUS, [bot, RandomBot(BLOKUS)], 6, seed=1))
     assert final["passes"].any() and (final["points"][:, 0] > final["points"][:, 1]).all()
 
 
@@ -540,6 +540,7 @@ def test_win_share():
 
 
 def test_every_open_game_has_the_bot():
-    assert games.bot_names("connect4") == ["random", "greedy", "search"]
-    assert "search" not in games.bot_names("ofc")
-    assert match.duel("connect4", "search", "greedy", 12, cores=1).mean > 0.2  # 0.7; 24 games deviate by 0.14
+    connect4 = games.open("connect4")
+    assert bot_names(connect4) == ["random", "greedy", "search"]
+    assert "search" not in bot_names(games.open("ofc"))
+    assert match.duel(connect4, "search", "greedy", 12, cores=1).mean > 0.2  # 0.7; 24 games deviate by 0.14
