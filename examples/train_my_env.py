@@ -1,7 +1,6 @@
 """Train your own environment from Python. About 5 seconds; the score ends near +0.9."""
 
-from ludus.config import overlay, resolve
-from ludus.train.loop import train
+import ludus
 
 
 def show(metrics: dict) -> None:
@@ -9,14 +8,16 @@ def show(metrics: dict) -> None:
 
 
 def main() -> None:
-    ours = {
-        "run": "runs/corridor",
-        "decisions": 40_000,
-        "switches": {"length": 4},  # what the class is made with
-        "ppo": {"learning_rate": 3e-3},
-        "log_s": 0.5,
-    }
-    folder = train(overlay(resolve("my_env:Corridor", "test"), ours, "train_my_env.py"), show)
+    folder = ludus.train(
+        "my_env:Corridor",
+        preset="test",
+        run="runs/corridor",
+        decisions=40_000,
+        switches={"length": 4},  # what the class is made with
+        ppo={"learning_rate": 3e-3},
+        log_s=0.5,
+        on_report=show,
+    )
     print(f"the weights are in {folder}")
 
 

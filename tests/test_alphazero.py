@@ -28,11 +28,11 @@ from ludus.core.block import Block
 from ludus.core.conformance import Play, check, legal_of, observation_of
 from ludus.core.rules import RandomBot
 from ludus.nets import NetConfig
+from ludus.processes import make_context
 from ludus.search import Search, SearchConfig
 from ludus.search.evaluators import action_places
 from ludus.store import checkpoint
 from ludus.store.run import EVENTS, read_lines, read_weights
-from ludus.processes import make_context
 from ludus.train.seating import Seating
 from ludus.train.weights import Past
 from trainings import gone, limit, ludus_command, wait_until, workers_of

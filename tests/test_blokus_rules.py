@@ -335,7 +335,7 @@ def test_classic_keeps_the_contract():
 
 def test_a_switch_that_is_no_board_is_explained():
     with pytest.raises(Usage, match="duo, classic"):
-        games.open("blokus", board="trigon").rules
+        games.open("blokus", board="trigon")
 
 
 # ---- text
