@@ -69,8 +69,9 @@ def recovery(rounds: int = 5) -> None:
         start = time.perf_counter()
         while pool.replaced == replaced:
             pool._listen()
-        before = int(beats[0])
-        while beats[0] == before:
+        while not pool._handles[0].ready:
+            pool._listen()
+        while not beats[0]:
             time.sleep(0.005)
         took.append(time.perf_counter() - start)
     pool.close()
