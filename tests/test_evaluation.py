@@ -12,7 +12,8 @@ from ludus.config import overlay, resolve
 from ludus.core.errors import Stopped, Usage
 from ludus.core.rules import RandomBot
 from ludus.evaluation import SHARE, Evaluator
-from ludus.store.run import EVENTS, METRICS, read_lines
+from ludus.store import checkpoint
+from ludus.store.run import EVENTS, METRICS, read_lines, read_weights
 from ludus.train.loop import Audience, train
 from trainings import Listeners, reproducible
 
@@ -90,6 +91,18 @@ def test_it_tells_a_good_agent_from_a_bad_one(tmp_path):
         for chosen in (middle, corner)
     ]
     assert scores[0] > scores[1]
+
+
+def test_the_best_weights_are_those_that_did_best_against_the_strongest_opponent(tmp_path):
+    told = {"decisions": 4000, "eval_every": 1000, "eval_games": 20}
+    folder, readings = run(tmp_path, "best", **told)
+    best = max(evaluations(readings), key=lambda found: found["eval/greedy/score"])
+    note = checkpoint.read_best(folder)
+    assert (note.decisions, note.measure) == (best["eval/decisions"], best["eval/greedy/score"])
+    assert note.name == "points/game against greedy"
+    again = Evaluator(config_of("tictactoe", sync=True, **told))
+    kept = again(0, 1, lambda: read_weights(folder, "best"), True)
+    assert kept.measure == pytest.approx(note.measure)  # the same deals
 
 
 @pytest.mark.parametrize("step_s", [0.001, 0.2, 5.0])
