@@ -21,11 +21,10 @@ from ludus.core.conformance import Play
 from ludus.core.jit import njit
 from ludus.games.blokus.moves import list_actions
 from ludus.nets import NetConfig
-from ludus.nets.net import flat_size, flatten
 from ludus.search import Search, SearchConfig
-from ludus.train.build import make_pool
+from ludus.train.build import flat_weights, make_pool, open_game
 from ludus.train.layout import Layout, lay_out
-from ludus.train.pools.process import Delivery, Pool
+from ludus.train.pools import Delivery, Pool
 
 ROWS = 256
 GAMES, SIMULATIONS = 64, 400
@@ -64,8 +63,9 @@ def clock(work: Callable[[], object], now: Callable[[], float] = time.perf_count
 
 
 def measure(name: str, board: str) -> None:
-    rules = games.open("blokus", board=board).rules
-    games.warm_up("blokus", rules)
+    game = games.open("blokus", board=board).native("measured")
+    rules: Any = game.rules
+    game.warm_up()
     states, actions = positions(rules)
     out = np.zeros(rules.spec.actions, np.int32)
     figure(f"{name}.movegen", best_rate(lambda: list_all(rules.board, states, out), len(states)), "moves/s")
@@ -83,7 +83,7 @@ def measure(name: str, board: str) -> None:
     )
     played = best_rate(lambda: [rules.play(some.copy(), chosen, rng) for some, chosen in parts], units)
     figure(f"{name}.play", played, "moves/s")
-    table = games.open("blokus", board=board).table(ROWS)
+    table = game.table(ROWS)
     figure(f"{name}.table", max(speed(table) for _ in range(4)), "decisions/s")
 
 
@@ -134,13 +134,13 @@ class Alone:
         self.network = CpuNetwork(rules, NetConfig(channels=channels, blocks=blocks))
         self.obs = np.zeros((len(states), *rules.spec.obs_shape), np.uint8)
         rules.observe(states, self.obs)
-        self.network.look(self.obs)
+        self.network.places_and_values(self.obs)
 
     def speed(self, seconds: float, now: Callable[[], float] = time.perf_counter) -> float:
         """Positions a second."""
         start, calls = now(), 0
         while now() - start < seconds:
-            self.network.look(self.obs)
+            self.network.places_and_values(self.obs)
             calls += 1
         return calls * len(self.obs) / (now() - start)
 
@@ -162,12 +162,10 @@ def alone_speed(seconds: float) -> float:
 def make_training(changes: dict[str, Any]) -> tuple[Layout, Pool]:
     """Who plays in `ludus train blokus`."""
     config = overlay(resolve("blokus"), {"opponents": "self", **changes}, "bench")
-    spec = spec_of(config)
-    layout = lay_out(config, spec)
-    net = algos.find("alphazero").make_learner(config, spec, layout.device).net
-    vector = np.zeros(flat_size(net), np.float32)
-    flatten(net, vector)
-    return layout, make_pool(config, net, layout, vector)
+    game = open_game(config)
+    layout = lay_out(config, game)
+    net = algos.find("alphazero").make_learner(config, game, layout.device).net
+    return layout, make_pool(config, game, net, layout, flat_weights(net))
 
 
 def played(pool: Pool, held: list[Delivery], seconds: float) -> tuple[float, float, dict[str, float]]:

@@ -170,7 +170,7 @@ def main() -> None:
 
     if os.getloadavg()[0] > 0.5:
         print(f"the machine is busy (load {os.getloadavg()[0]:.1f}): figures may be low", file=sys.stderr)
-    games.warm_up("ofc", games.open("ofc").rules)
+    games.open("ofc").warm_up()
     table_speed()
     table_scaling()
     table_overhead()

@@ -11,14 +11,14 @@ import torch
 
 from figures import figure
 from ludus.config import Config, resolve
-from ludus.train.loop import train
+from ludus.train.loop import Audience, train
 
 SECONDS = 30.0
 
 
 def steady_speed(config: Config) -> tuple[float, dict]:
     """Decisions/s over the second half, without compiling and recording."""
-    folder = train(config, lambda metrics: None)
+    folder = train(config, Audience())
     lines = [json.loads(line) for line in (Path(folder) / "metrics.jsonl").read_text().splitlines()]
     middle, last = lines[len(lines) // 2], lines[-1]
     gained = last["decisions"] - middle["decisions"]

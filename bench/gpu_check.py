@@ -6,31 +6,36 @@
 import sys
 import threading
 from collections.abc import Callable
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 import torch
-from ludus.train.central import DeviceBlock, DevicePolicy
-from ludus.train.search_pool import SearchPool
-from ludus.train.selfplay import SelfPlay
 
-from ludus import games
-from ludus.algos import alphazero, ppo
-from ludus.algos.alphazero.learner import AlphaZeroLearner as AlphaZeroLearner
-from ludus.algos.ppo.learner import PpoLearner as PpoLearner
-from ludus.config import Config
+from ludus import algos, games
+from ludus.algos import Opponent, Plan, alphazero, ppo
+from ludus.algos.alphazero.actor import SelfPlay
+from ludus.algos.alphazero.learner import AlphaZeroLearner
+from ludus.algos.ppo.central import DeviceBlock, DevicePolicy
+from ludus.algos.ppo.learner import PpoLearner
+from ludus.config import resolve
 from ludus.core import seeds
-from ludus.core.block import Block
+from ludus.core.block import Block, Column
 from ludus.core.spec import Part, Spec
+from ludus.core.table import Table
 from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
 from ludus.nets.net import Net
+from ludus.processes import make_context
 from ludus.search import SearchConfig, list_legal
+from ludus.train.build import flat_weights
+from ludus.train.pools import PoolPlan
+from ludus.train.pools.central import CentralPool
+from ludus.train.seating import Seating
 from ludus.train.weights import Past
-from ludus.train.worker import Plan, Worker, make_policy
+from ludus.train.worker import make_actor
 
-RULES = games.open("connect4").rules
+GAME = games.open("connect4").native("checked")
+RULES = GAME.rules
 BOARD = NetConfig(channels=16, blocks=2)
 PLAIN = NetConfig(hidden=(64,))
 SEARCH = alphazero.Config(search=SearchConfig(4, "gumbel", 1.0, width=8), minibatch=32, learning_starts=32)
@@ -48,13 +53,33 @@ def check(what: str, right: bool, seen: Any = "") -> None:
 # ---- learners: what they are loaded from must not change how they learn
 
 
+def ppo_plan(rows: int, steps: int) -> Plan:
+    return Plan("connect4", {}, "ppo", ppo.Config(), PLAIN, rows, steps, seed=1)
+
+
+def search_plan(net: NetConfig, rows: int, steps: int, workers: int = 1) -> Plan:
+    return Plan("connect4", {}, "alphazero", SEARCH, net, rows, steps, seed=1, workers=workers)
+
+
+def ppo_columns(spec: Spec) -> list[Column]:
+    return algos.find("ppo").columns(resolve("connect4", algo="ppo"), spec)
+
+
+def no_past() -> Past:
+    """Of games of the policy with itself alone."""
+    return Past(make_context(), np.zeros(1, np.float32))
+
+
+def nobody(table: Table, slot: int) -> Opponent:
+    raise AssertionError("there are no past selves here")
+
+
 def ppo_block() -> Block:
-    plan = Plan("connect4", {}, PLAIN, 32, 32, "self", seed=1, workers=1)
-    worker, block = Worker(plan, 0, None), Block(ppo.columns(Config(), RULES.spec), 32, 32)
+    actor, _ = make_actor(ppo_plan(32, 32), 0, no_past(), np.zeros(3, np.int64))
+    block = Block(ppo_columns(RULES.spec), 32, 32)
     torch.manual_seed(0)
-    net = Net(RULES.spec, PLAIN)
-    worker.policy.load_named({name: tensor.numpy() for name, tensor in net.state_dict().items()})
-    worker.fill(block)
+    actor.load(flat_weights(Net(RULES.spec, PLAIN)), 0.0)
+    actor.fill(block)
     return block
 
 
@@ -62,9 +87,10 @@ def search_block() -> Block:
     def flat(states: Any, actions: Any, counts: Any, rng: Any, logits: Any, values: Any) -> None:
         logits[:], values[:] = 0, 0
 
-    plan = Plan("connect4", {}, BOARD, 8, 16, "self", seed=1, workers=1, alphazero=SEARCH)
-    worker, block = SelfPlay(plan, 0, None, policy=flat), Block(alphazero.record(SEARCH, RULES.spec), 16, 8)
-    worker.fill(block)
+    plan, table = search_plan(BOARD, 8, 16), GAME.table(8)
+    seating = Seating(plan, 0, GAME, table, no_past(), nobody)
+    block = Block(alphazero.record(SEARCH, RULES.spec), 16, 8)
+    SelfPlay(plan, 0, table, seating, np.zeros(3, np.int64), flat).fill(block)
     return block
 
 
@@ -119,12 +145,8 @@ def check_policy(device: torch.device) -> None:
     """Weights that are still being changed when a block starts are waited for."""
     net = Net(RULES.spec, PLAIN).to(device)
     policy = DevicePolicy(net, 16, device, seed=1)
-    block = DeviceBlock(ppo.columns(Config(), RULES.spec), 4, 16, device)
-    worker = Worker(
-        Plan("connect4", {}, PLAIN, 16, 4, "self", seed=1, workers=1), 0, None,
-        policy=make_policy(RULES.spec, PLAIN),
-    )  # fmt: skip
-    turn, right = worker.turn, []
+    block = DeviceBlock(ppo_columns(RULES.spec), 4, 16, device)
+    turn, right = GAME.table(16).reset(1), []
     for favourite in range(7):
         policy.start(block)
         policy.act(turn.obs, turn.legal, None, 1.0, None)  # the counter stands at 1 now
@@ -148,7 +170,7 @@ def check_vectors(device: torch.device) -> None:
     learner = PpoLearner(spec, Net(spec, PLAIN), ppo.Config(minibatch=16, epochs=1), str(device))
     policy, block = (
         DevicePolicy(learner.net, 16, device, seed=1),
-        DeviceBlock(ppo.columns(Config(), spec), 8, 16, device),
+        DeviceBlock(ppo_columns(spec), 8, 16, device),
     )
     policy.start(block)
     for _ in range(8):
@@ -181,17 +203,19 @@ def check_publish(device: torch.device, rounds: int = 300) -> None:
     for seed in range(2):
         rng.manual_seed(seed)
         sets.append([0.05 * torch.randn(p.shape, generator=rng).to(device) for p in net.parameters()])
-    plan = Plan("connect4", {}, net.config, 64, 4, "self", seed=1, workers=2, alphazero=SEARCH)
-    pool = SearchPool(plan, alphazero.record(SEARCH, RULES.spec), net, Past(get_context(), 1), 2, False)
+    plan, vector = search_plan(net.config, 64, 4, workers=2), flat_weights(net)
+    columns = alphazero.record(SEARCH, RULES.spec)
+    pool = CentralPool(PoolPlan(plan, columns, net, vector, make_context()))
     states = RULES.blank(64)
     RULES.deal(states, seeds.rows(0, 64))
-    networks = [worker.policy for worker in pool._workers]
+    central: Any = pool._central
+    networks = central.networks
 
     def publish(number: int) -> None:
         with torch.no_grad():
             for parameter, values in zip(net.parameters(), sets[number % 2], strict=True):
                 parameter.copy_(values)
-        pool.publish(np.zeros(0), number)
+        pool.publish(vector, number, 0.0)
 
     whole, seen, stop = [], [], threading.Event()
     for number in range(2):

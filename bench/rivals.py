@@ -195,9 +195,10 @@ def ofc_points(model, hands: int = 2000) -> float:
     import numpy as np
 
     from ludus import games, match
+    from ludus.core.rules import RandomBot
 
-    rules = games.open("ofc", hands=1).rules
-    opponent, total = games.bot("random", "ofc", rules), 0.0
+    rules = games.open("ofc", hands=1).native("played").rules
+    opponent, total = RandomBot(rules), 0.0
 
     class Learned:
         def choose(self, states, rng):
@@ -210,7 +211,8 @@ def ofc_points(model, hands: int = 2000) -> float:
     seats, points = rules.spec.seats, np.zeros((hands // rules.spec.seats, rules.spec.seats), np.float32)
     for seat in range(seats):
         lineup = [Learned() if other == seat else opponent for other in range(seats)]
-        rules.score(match.play_games(rules, lineup, len(points), model.num_timesteps + seat), points)
+        steps = match.game_steps(rules, lineup, len(points), model.num_timesteps + seat)
+        rules.score(match.played(steps), points)
         total += float(points[:, seat].mean()) / seats
     return total
 

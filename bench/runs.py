@@ -16,11 +16,12 @@ import numpy as np
 import psutil
 
 from figures import figure
+from ludus import algos
 from ludus.config import overlay, resolve
-from ludus.nets.net import Net, flat_size, flatten
 from ludus.store.run import EVENTS, METRICS, read_lines
-from ludus.train.build import make_pool, train
+from ludus.train.build import flat_weights, make_pool, open_game
 from ludus.train.layout import lay_out
+from ludus.train.loop import Audience, train
 from ludus.train.pools.process import ProcessPool
 from ludus.train.profile import Profile
 
@@ -29,7 +30,7 @@ SOAK_S, KILLS = 600.0, 200
 
 def costs(folder: Path, seconds: float = 60.0) -> None:
     changes = {"run": str(folder), "seconds": seconds, "decisions": 10**9, "checkpoints": {"every_s": 10.0}}
-    train(overlay(resolve("ofc"), changes, "bench"), lambda metrics: None)
+    train(overlay(resolve("ofc"), changes, "bench"), Audience())
     last = read_lines(folder / METRICS)[-1]
     beside = sum(event["cpu_s"] for event in read_lines(folder / EVENTS) if event["event"] == "checkpoint")
     figure("runs.checkpoint_cost", 100 * (last["time/saving"] + beside) / last["seconds"], "%")
@@ -48,7 +49,7 @@ def profile_cost(folder: Path, seconds: float = 30.0) -> None:
 
     Profile.add = timed_add  # type: ignore[method-assign]
     changes = {"run": str(folder), "seconds": seconds, "decisions": 10**9, "profile": True}
-    train(overlay(resolve("ofc"), changes, "bench"), lambda metrics: None)
+    train(overlay(resolve("ofc"), changes, "bench"), Audience())
     Profile.add = add  # type: ignore[method-assign]
     figure("runs.profile_cost", 100 * spent / seconds, "%")
 
@@ -56,22 +57,21 @@ def profile_cost(folder: Path, seconds: float = 30.0) -> None:
 def recovery(rounds: int = 5) -> None:
     """From the death of a worker to the first decision of its successor."""
     config = overlay(resolve("ofc"), {"workers": "2"}, "bench")
-    spec = spec_of(config)
-    net = Net(spec, config.net)
-    vector = np.zeros(flat_size(net), np.float32)
-    flatten(net, vector)
-    pool = make_pool(config, net, lay_out(config, spec), vector)
+    game = open_game(config)
+    net = algos.find(config.algo).make_learner(config, game, "cpu").net
+    pool = make_pool(config, game, net, lay_out(config, game), flat_weights(net))
     assert isinstance(pool, ProcessPool)
     took = []
     for _ in range(rounds):
         pool.release(pool.receive())
         replaced, beats = pool.replaced, pool._beats.array(np.int64, (-1,))
-        psutil.Process(pool.health()["pids"][0]).kill()
+        psutil.Process(pool.health().pids[0]).kill()
         start = time.perf_counter()
         while pool.replaced == replaced:
             pool._listen()
-        before = int(beats[0])
-        while beats[0] == before:
+        while not pool._handles[0].ready:
+            pool._listen()
+        while not beats[0]:
             time.sleep(0.005)
         took.append(time.perf_counter() - start)
     pool.close()
@@ -91,17 +91,18 @@ def soak(folder: Path, seconds: float) -> None:
                 rng.choice(workers).kill()
                 kills += 1
 
-    def read(metrics: dict[str, Any]) -> None:
-        """Of what lives on: the learner, and the process that workers are forked from."""
-        readings.append(metrics)
-        memory.append(sum(one.memory_info().rss for one in (learner, *learner.children())))
+    class Reader(Audience):
+        def report(self, metrics: dict[str, Any]) -> None:
+            """Of what lives on: the learner, and the process that workers are forked from."""
+            readings.append(metrics)
+            memory.append(sum(one.memory_info().rss for one in (learner, *learner.children())))
 
     killer = threading.Thread(target=kill_sometimes)
     killer.start()
     changes = {"run": str(folder), "seconds": seconds, "decisions": 10**9, "log_s": 1.0, "workers": "2"}
     config = overlay(resolve("ofc"), changes, "bench")
     try:
-        train(config, read)
+        train(config, Reader())
     finally:
         over.set()
         killer.join()

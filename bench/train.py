@@ -19,14 +19,16 @@ import numpy as np
 
 import rivals
 from figures import figure, measured
-from ludus import machine, match
+from ludus import games, machine, match
+from ludus.agent import trained_game
 from ludus.config import overlay, resolve
 from ludus.core import seeds
 from ludus.core.dice import legal_choice
+from ludus.core.duel import Duel
+from ludus.processes import make_context
 from ludus.store import checkpoint
-from ludus.store.run import METRICS, read_lines
-from ludus.train.loop import spec_of, train
-from ludus.train.pools.process import make_context
+from ludus.store.run import METRICS, read_config, read_lines, read_weights
+from ludus.train.loop import Audience, train
 from ludus.train.remote_table import RemoteTable
 
 FOLDER = Path(tempfile.gettempdir()) / f"ludus-bench-{os.getpid()}"
@@ -53,7 +55,7 @@ def trained(game: str, preset: str, **changes: Any) -> tuple[Path, list[dict]]:
     FOLDER.mkdir(exist_ok=True)
     folder = FOLDER / f"run{len(list(FOLDER.iterdir()))}"
     config = overlay(resolve(game, preset), {"run": str(folder), "log_s": 1.0, **changes}, "bench")
-    train(config, lambda metrics: None)
+    train(config, Audience())
     return folder, read_lines(folder / METRICS)
 
 
@@ -91,8 +93,8 @@ def ppo_rivals(python: str) -> None:
 
 def pool_steps(rows: int = 256, seconds: float = 8.0) -> None:
     """Through the tables of a central pool: two processes step, we choose any legal action."""
-    spec = spec_of(resolve("masked_env:Masked"))
-    tables = [RemoteTable(make_context(), "masked_env:Masked", rows, spec, {}) for _ in range(2)]
+    game = games.open("masked_env:Masked")
+    tables = [RemoteTable(make_context(), game, rows) for _ in range(2)]
     steps, stop = [0, 0], threading.Event()
 
     def play(number: int) -> None:
@@ -124,7 +126,7 @@ def ofc_time(target: float = 5.0) -> float:
     folder, lines = trained("ofc", "default", **FAST)
     at = {line["decisions"]: line["seconds"] - lines[0]["seconds"] for line in lines}
     for place in checkpoint.listed(folder)[1:]:
-        points = match.duel("ofc", str(_as_run(folder, place)), "random", 666, hands=1).mean
+        points = match.duel(games.open("ofc", hands=1), str(_as_run(folder, place)), "random", 666).mean
         if points >= target:
             return at[int(place.name)]
     raise SystemExit(f"OFC did not pass {target:+} points in {FAST['seconds']} s")
@@ -137,6 +139,12 @@ def _as_run(folder: Path, place: Path) -> Path:
     (one / "config.toml").write_text((folder / "config.toml").read_text())
     (one / checkpoint.CHECKPOINTS / place.name).symlink_to(place)
     return one
+
+
+def against_random(run: Path, count: int) -> Duel:
+    """The newest policy of a run in games that are not native."""
+    config = read_config(run)
+    return match.table_duel(trained_game(config), config, read_weights(run), "random", count)
 
 
 def ofc_vs_sb3(limit_s: float) -> None:
@@ -156,7 +164,7 @@ def cartpole(target: float = 475.0) -> None:
     )  # fmt: skip
     at = {line["decisions"]: line["seconds"] for line in lines}
     for place in checkpoint.listed(folder)[1:]:
-        if match.table_duel(_as_run(folder, place), "random", 100).mean >= target:
+        if against_random(_as_run(folder, place), 100).mean >= target:
             return figure("cartpole.475", at[int(place.name)], "s")
     figure("cartpole.475", float("inf"), "s, not reached in 60 s")
 
@@ -166,7 +174,7 @@ def connect_four() -> None:
         "zoo:classic/connect_four_v3", "default", seconds=175.0, decisions=10**9, rows=32, steps=32,
         opponents="self:0.5,past:0.3,random:0.2", ppo={"gamma": 0.99, "minibatch": 256},
     )  # fmt: skip
-    duel = match.table_duel(folder, "random", 1000)
+    duel = against_random(folder, 1000)
     figure("connect_four.random", 100 * float(duel.won.mean()), "% won")
 
 

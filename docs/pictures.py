@@ -11,8 +11,8 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 
 from ludus import games
+from ludus.agent import trained_game
 from ludus.core import seeds
-from ludus.core.screen import screen_of
 from ludus.store.run import METRICS, read_config, read_lines
 from ludus.ui.dashboard import Dashboard
 
@@ -37,9 +37,7 @@ def dashboard(run: Path) -> Dashboard:
     config = read_config(run)
     lines = read_lines(run / METRICS)
     seen = [line for line in lines if line["seconds"] <= 0.75 * lines[-1]["seconds"]]
-    screen = Dashboard(
-        config, getattr(games.find(config.game), "columns", None), console=Console(file=io.StringIO())
-    )
+    screen = Dashboard(config, trained_game(config).columns, console=Console(file=io.StringIO()))
     for metrics in seen:
         screen.show(metrics)
     return screen
@@ -47,12 +45,13 @@ def dashboard(run: Path) -> Dashboard:
 
 def board() -> RenderableType:
     """Two greedy bots, in the middle of their game."""
-    rules = games.open("blokus").rules
-    bot, states, rng = games.bot("greedy", "blokus", rules), rules.blank(1), seeds.rows(5, 1)
+    game = games.open("blokus").native("drawn")
+    rules, bot, rng = game.rules, game.bot("greedy"), seeds.rows(5, 1)
+    states = rules.blank(1)
     rules.deal(states, rng)
     for _ in range(MOVES):
         rules.play(states, bot.choose(states, rng), rng)
-    return screen_of("blokus", rules).show(states[0], 0)
+    return game.make_screen().show(states[0], 0)
 
 
 if __name__ == "__main__":

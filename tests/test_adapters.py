@@ -14,10 +14,11 @@ from pettingzoo import ParallelEnv
 
 import ludus
 from ludus import games
+from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import RandomBot
 from ludus.core.spec import Part, Spec
-from ludus.games import adapters, seeds
+from ludus.games import adapters
 
 GAMES = games.names()
 

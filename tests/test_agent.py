@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from ludus import games, match
-from ludus.agent import RememberingAgent, look, make_agent
+from ludus.agent import run_bot
+from ludus.algos.agent import RememberingBot, look
 from ludus.core.errors import Usage
 from ludus.core.rules import RandomBot
 from ludus.store.checkpoint import listed
@@ -36,15 +37,15 @@ class Noted:
 
 
 def test_an_agent_with_memory_remembers_every_game_and_seat_on_its_own(remembering):
-    rules = games.open("tictactoe").rules
-    agent = make_agent(rules, remembering)
+    game = games.open("tictactoe")
+    rules, agent = game.rules, run_bot(game, remembering)
     rng = np.random.default_rng(0)
     for tensor in agent.policy.net.parameters():  # so that what it remembers decides
         tensor.data.copy_(tensor.data.new_tensor(rng.normal(0, 2, tuple(tensor.shape))))
     noted = Noted(rules, agent)
     for lineup in ([noted, RandomBot(rules)], [noted, noted]):
         noted.notes.clear()
-        match.play_games(rules, lineup, 20, seed=3)
+        match.played(match.game_steps(rules, lineup, 20, seed=3))
         forgetful = 0
         for story in noted.notes.values():
             memory = blank = np.zeros((1, 16), np.float32)
@@ -57,13 +58,13 @@ def test_an_agent_with_memory_remembers_every_game_and_seat_on_its_own(rememberi
 
 
 def test_an_agent_with_memory_plays_matches_and_refuses_to_look_ahead(remembering):
-    found = match.duel("tictactoe", str(remembering), "random", 6, cores=1)
+    found = match.duel(games.open("tictactoe"), str(remembering), "random", 6, cores=1)
     assert found.points.shape == (6, 2)
-    rules = games.open("tictactoe").rules
-    agent = make_agent(rules, remembering)
-    assert isinstance(agent, RememberingAgent)
+    game = games.open("tictactoe")
+    rules, agent = game.rules, run_bot(game, remembering)
+    assert isinstance(agent, RememberingBot)
     with pytest.raises(Usage, match="can't look ahead"):
-        make_agent(rules, remembering, "64")
+        run_bot(game, remembering, "64")
     with pytest.raises(Usage, match="whole games"):
         agent.choose(rules.blank(1), np.zeros((1, 2), np.uint64))
 

@@ -14,24 +14,27 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ludus.train.selfplay import SelfPlay
 
 from commandline import one_line
 from ludus import games, match
+from ludus.algos import Plan
 from ludus.algos.alphazero import Config, record, utility
+from ludus.algos.alphazero.actor import SelfPlay
 from ludus.algos.alphazero.evaluators import CpuNetwork
-from ludus.algos.alphazero.learner import packed
+from ludus.algos.alphazero.learner import AlphaZeroLearner, packed
 from ludus.algos.alphazero.replay import Replay
 from ludus.core import seeds
 from ludus.core.block import Block
 from ludus.core.conformance import Play, check, legal_of, observation_of
 from ludus.core.rules import RandomBot
 from ludus.nets import NetConfig
+from ludus.processes import make_context
 from ludus.search import Search, SearchConfig
 from ludus.search.evaluators import action_places
 from ludus.store import checkpoint
 from ludus.store.run import EVENTS, read_lines, read_weights
-from ludus.train.worker import Plan
+from ludus.train.seating import Seating
+from ludus.train.weights import Past
 from trainings import gone, limit, ludus_command, wait_until, workers_of
 
 CONNECT4, BLOKUS = games.open("connect4").rules, games.open("blokus").rules
@@ -50,11 +53,22 @@ def flat(states, actions, counts, rng, logits, values):
     logits[:], values[:] = 0, 0
 
 
+def self_play(name, rows, steps, index=0, workers=1, config=CONFIG):
+    """An actor whose search has no network."""
+    plan = Plan(name, {}, "alphazero", config, NET, rows, steps, seed=3, workers=workers)
+    game = games.open(name)
+    table, past = game.table(rows), Past(make_context(), np.zeros(1, np.float32))
+    seating = Seating(plan, index, game, table, past, None)
+    return SelfPlay(plan, index, table, seating, np.zeros(3, np.int64), flat)
+
+
 def played_block(rules, steps=32, rows=8, config=CONFIG):
     """Decisions of finished games, found by a search without a network."""
-    plan = Plan(rules.spec.game, {}, NET, rows, steps, "self", seed=3, workers=1, alphazero=config)
-    worker, block = SelfPlay(plan, 0, None, policy=flat), Block(record(config, rules.spec), steps, rows)
-    worker.fill(block)
+    actor, block = (
+        self_play(rules.spec.game, rows, steps, config=config),
+        Block(record(config, rules.spec), steps, rows),
+    )
+    actor.fill(block)
     return block
 
 
@@ -93,20 +107,18 @@ def games_of(rules, block):
 
 
 def test_games_are_not_all_at_the_same_point():
-    plan = Plan("connect4", {}, NET, 200, 1, "self", seed=3, workers=1, alphazero=CONFIG)
-    worker = SelfPlay(plan, 0, None, policy=flat)
-    begun = worker.table.states["moves"]
-    assert not CONNECT4.over(worker.table.states).any() and begun.max() > 20
+    actor = self_play("connect4", rows=200, steps=1)
+    begun = actor.table.states["moves"]
+    assert not CONNECT4.over(actor.table.states).any() and begun.max() > 20
     for point in (1, 5, 10):
         assert 0.02 < (begun < point).mean() < 0.9
 
 
 def simulations_by_move(index, monkeypatch):
-    plan = Plan("connect4", {}, NET, 8, 32, "self", seed=3, workers=2, alphazero=CONFIG)
-    worker, told = SelfPlay(plan, index, None, policy=flat), []
-    think = worker._think
-    monkeypatch.setattr(worker, "_think", lambda count, full: (told.append(count), think(count, full))[1])
-    worker.fill(Block(record(CONFIG, CONNECT4.spec), 32, 8))
+    actor, told = self_play("connect4", rows=8, steps=32, index=index, workers=2), []
+    think = actor._think
+    monkeypatch.setattr(actor, "_think", lambda count, full: (told.append(count), think(count, full))[1])
+    actor.fill(Block(record(CONFIG, CONNECT4.spec), 32, 8))
     return told[:12]
 
 
@@ -301,7 +313,7 @@ def test_a_game_that_is_not_zero_sum_is_valued_for_each_seat(together):
     assert minibatch.value.shape == (64, 2) and (minibatch.value[:, 0] == minibatch.value[:, 1]).all()
     assert np.allclose(minibatch.value, np.tanh(minibatch.score)) and (minibatch.value >= 0).all()
     torch.manual_seed(0)
-    learner, network = Learner(together, NET, config), CpuNetwork(together, NET)
+    learner, network = AlphaZeroLearner(together, NET, config), CpuNetwork(together, NET)
     for _ in range(80):
         learner._update(packed(minibatch, pinned=False))
     network.net = learner.net.eval()
@@ -323,7 +335,7 @@ def test_moves_that_are_not_listed_are_not_unlearned(blokus_block):
     assert (listed <= 1.001).all() and (listed[many & full] < 0.9).mean() > 0.5
     at = np.flatnonzero(many & full)[:4]
     learner, minibatch = (
-        Learner(BLOKUS, NET, CONFIG),
+        AlphaZeroLearner(BLOKUS, NET, CONFIG),
         remembered(BLOKUS, blokus_block).minibatch(at, np.zeros(len(at), int), 0.0, 20.0),
     )
     choice = torch.zeros((len(at), int(BLOKUS.spec.places.max()) + 1), requires_grad=True)
@@ -346,7 +358,7 @@ def test_moves_that_are_not_listed_are_not_unlearned(blokus_block):
 
 
 def test_only_full_searches_teach_the_policy(blokus_block):
-    learner, replay = Learner(BLOKUS, NET, CONFIG), remembered(BLOKUS, blokus_block)
+    learner, replay = AlphaZeroLearner(BLOKUS, NET, CONFIG), remembered(BLOKUS, blokus_block)
     minibatch = replay.minibatch(np.arange(16), np.zeros(16, int), 0.25, 20.0)
     full = np.arange(16) % 2 == 0
 
@@ -368,7 +380,7 @@ def test_a_few_decisions_can_be_learned_by_heart(rules, request):
     block = request.getfixturevalue(f"{rules.spec.game}_block")
     torch.manual_seed(0)
     config = replace(CONFIG, learning_rate=1e-2, weight_decay=0.0)
-    learner = Learner(rules, NetConfig(channels=16, blocks=2), config)
+    learner = AlphaZeroLearner(rules, NetConfig(channels=16, blocks=2), config)
     at = np.unique(states_of(rules, block), return_index=True)[1][:8]
     minibatch = remembered(rules, block).minibatch(at, np.arange(8) % 2, 0.0, 20.0)
     page = packed(minibatch._replace(full=np.ones(8, bool)), pinned=False)
@@ -398,11 +410,15 @@ def test_tictactoe_is_learned_well_enough_to_lose_no_more(trained):
     }  # fmt: skip
     folder, _ = trained("tictactoe", **fewer(told))
     assert (
-        match.duel("tictactoe", f"{folder}+1", "random", 100, cores=1, opening=0).points < 0
+        match.duel(games.open("tictactoe"), f"{folder}+1", "random", 100, cores=1, opening=0).points < 0
     ).mean() < 0.15
-    assert (match.duel("tictactoe", str(folder), "random", 50, cores=1, opening=0).points < 0).mean() <= 0.03
+    assert (
+        match.duel(games.open("tictactoe"), str(folder), "random", 50, cores=1, opening=0).points < 0
+    ).mean() <= 0.03
     # The agent plays the same opening in all these games: one that is lost may be a tenth of them.
-    assert (match.duel("tictactoe", str(folder), "search", 50, cores=1, opening=0).points < 0).mean() <= 0.3
+    assert (
+        match.duel(games.open("tictactoe"), str(folder), "search", 50, cores=1, opening=0).points < 0
+    ).mean() <= 0.3
 
 
 def test_connect4_is_learned_and_a_deeper_look_is_not_weaker(trained):
@@ -414,8 +430,8 @@ def test_connect4_is_learned_and_a_deeper_look_is_not_weaker(trained):
         },
     }  # fmt: skip
     folder, _ = trained("connect4", **fewer(told))
-    assert match.duel("connect4", f"{folder}+16", "random", 50, cores=1).mean > 0.6
-    assert match.duel("connect4", f"{folder}+64", f"{folder}+4", 50, cores=1).mean > 0.2
+    assert match.duel(games.open("connect4"), f"{folder}+16", "random", 50, cores=1).mean > 0.6
+    assert match.duel(games.open("connect4"), f"{folder}+64", f"{folder}+4", 50, cores=1).mean > 0.2
 
 
 def test_five_workers_killed_at_random_cost_no_decision(trained):
@@ -481,10 +497,10 @@ def watch_cuda(cuda):
     cuda._lazy_init = lazy_init
 
 def watch_workers(pool):
-    make = pool.make_worker
-    def make_worker(*args):
-        worker = make(*args)
-        fill = worker.fill
+    make = pool.make_actor
+    def make_actor(*args):
+        actor, table = make(*args)
+        fill = actor.fill
         def watched(block):
             report = fill(block)
             if "TOUCH" in os.environ:
@@ -496,12 +512,12 @@ def watch_workers(pool):
             torch = sys.modules.get("torch")
             tell("filled", bool(torch and torch.cuda.is_initialized()))
             return report
-        worker.fill = watched
-        return worker
-    pool.make_worker = make_worker
+        actor.fill = watched
+        return actor, table
+    pool.make_actor = make_actor
 
 class Finder:
-    watched = {"torch.cuda": watch_cuda, "ludus.train.pool": watch_workers}
+    watched = {"torch.cuda": watch_cuda, "ludus.train.pools.process": watch_workers}
 
     def find_spec(self, name, path, target=None):
         if name not in self.watched:
@@ -525,7 +541,8 @@ def test_no_worker_initialises_cuda(algo, touch, tmp_path):
     """touch: workers that do try are found, so that this test can fail where there is no GPU either."""
     (tmp_path / "sitecustomize.py").write_text(WATCH)
     words = f"train connect4 --algo {algo} --preset test --workers 2 --decisions 512 --run run --rows 8"
-    words += " --steps 16 --alphazero.search.simulations 4 --net.channels 8 --net.blocks 1"
+    words += " --steps 16 --net.channels 8 --net.blocks 1"
+    words += " --alphazero.search.simulations 4" if algo == "alphazero" else ""
     command, told = ludus_command(*words.split(), cwd=tmp_path), tmp_path / "told"
     path = os.pathsep.join([str(tmp_path), *sys.path])
     command["env"] |= {"PYTHONPATH": path, "WATCH": str(told), "CUDA_VISIBLE_DEVICES": "0"}
@@ -556,9 +573,9 @@ class Notes:
 
 def test_matches_of_blokus_begin_with_random_moves_that_are_the_same_whoever_plays():
     one, other = Notes(BLOKUS), Notes(BLOKUS)
-    opening = games.find("blokus").OPENING
-    match.play_games(BLOKUS, [one, RandomBot(BLOKUS)], 12, 5, opening)
-    match.play_games(BLOKUS, [other, games.bot("greedy", "blokus", BLOKUS)], 12, 5, opening)
+    opening = games.open("blokus").opening
+    match.played(match.game_steps(BLOKUS, [one, RandomBot(BLOKUS)], 12, 5, opening))
+    match.played(match.game_steps(BLOKUS, [other, games.open("blokus").bot("greedy")], 12, 5, opening))
     assert opening == 2 and (one.first == other.first).all()
     pieces = np.bitwise_count(one.first["mine"]).sum(2)
     assert (pieces > 0).all()  # each seat has made a move
@@ -585,6 +602,9 @@ def test_agents_of_runs_are_told_how_far_to_look_ahead(trained, ludus):
     other, _ = trained("tictactoe", workers="0", decisions=600)
     code, out, _ = ludus("eval", str(folder), "--against", "search+5", "--games", "4")
     assert code == 0 and "search+5" in out and folder.name in out
-    for run, think, said in ((folder, "abc", "'abc' is neither"), (other, "100ms", "trained by ppo")):
+    for run, think, said in (
+        (folder, "abc", "'abc' is neither"),
+        (other, "100ms", "looks into a number of futures"),
+    ):
         code, _, err = ludus("eval", str(run), "--think", think, "--games", "4")
         assert code == 2 and said in one_line(err)

@@ -11,7 +11,6 @@ from commandline import one_line
 from ludus import games, match
 from ludus.analysis import read_moves, split_moves, study
 from ludus.core import seeds
-from ludus.core.screen import screen_of
 from ludus.search.bot import SearchBot
 from ludus.ui.pictures import BOARD, FREE, MARGIN, TITLE
 from ludus.ui.thoughts import heat_of
@@ -49,8 +48,8 @@ def test_steps_tell_visits_values_and_the_position_after():
 
 @pytest.mark.parametrize("game", ["tictactoe", "connect4", "blokus"])
 def test_heat_is_the_policy_on_the_cells_that_a_move_takes(game):
-    rules = games.open(game).rules
-    screen = screen_of(game, rules)
+    opened = games.open(game)
+    rules, screen = opened.rules, opened.make_screen()
     step = next(study(rules, SearchBot(rules), None, 0))
     heat = heat_of(screen, step.state, step.ideas)
     sizes = [len(screen.covers(step.state, idea.action)) for idea in step.ideas]
@@ -93,7 +92,7 @@ def test_without_moves_the_search_plays_itself_the_same_way_again(ludus):
 def test_how_long_to_think_is_a_part_of_the_players_name(ludus, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        match, "player", lambda name, game, rules: asked.append(name) or SearchBot(rules, simulations=20)
+        match, "player", lambda name, game: asked.append(name) or SearchBot(game.rules, simulations=20)
     )
     _, out, _ = ludus("analyze", "tictactoe", "--moves", "b2", "--think", "20")
     assert asked == ["search+20"] and "1. X plays b2" in out
@@ -119,7 +118,7 @@ def test_a_game_in_a_file_with_comments(ludus, tmp_path):
         (["tictactoe", "--moves", " "], "there are no moves in --moves"),
         (["tictactoe", "--bot", "greedy"], "greedy does not search"),
         (["tictactoe", "--run", "nowhere"], "nowhere is not a run"),
-        (["gym:CartPole-v1"], "analyze is for native games"),
+        (["gym:CartPole-v1"], "can't be analyzed: that is for native games"),
     ],
 )
 def test_what_cannot_be_analyzed_is_one_line(ludus, words, said):
@@ -155,7 +154,9 @@ def test_pictures_show_pieces_heat_and_values(ludus, tmp_path):
 
 def test_pictures_without_pillow_are_told_what_is_missing(ludus, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
-    monkeypatch.setattr(games, "warm_up", lambda *args: pytest.fail("compiled before it was refused"))
+    monkeypatch.setattr(
+        games.find("tictactoe"), "warm_up", lambda *args: pytest.fail("compiled before it was refused")
+    )
     code, _, err = ludus("analyze", "tictactoe", "--png", "png")
     assert code == 2 and "--png needs pillow: pip install -c constraints.txt -e '.[png]'" in one_line(err)
 

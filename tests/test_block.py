@@ -5,8 +5,8 @@ import ctypes
 import numpy as np
 import pytest
 
-from ludus.algos import ppo
-from ludus.config import Config
+from ludus import algos
+from ludus.config import resolve
 from ludus.core.block import ALIGNED, Block, Column, block_bytes
 from ludus.core.spec import Part, Spec
 from ludus.processes import make_context
@@ -20,7 +20,8 @@ ODD = [
 ]
 FLOATS = Spec("made up", 1, 0, (Part("obs", (4,), np.dtype(np.float32)),), box=(np.zeros(2), np.ones(2)))
 SPECS = [Spec("made up", 3, 11, (Part("obs", (7,)),)), FLOATS]
-LAYOUTS = [ODD, *(ppo.columns(Config(), spec) for spec in SPECS)]
+CONFIG = resolve("tictactoe", algo="ppo")
+LAYOUTS = [ODD, *(algos.find("ppo").columns(CONFIG, spec) for spec in SPECS)]
 SIZES = [(1, 1), (7, 3), (64, 16)]
 
 

@@ -237,7 +237,7 @@ def test_results_can_be_shown_whatever_seats_were_played(first):
         "first": first,
         "first_win": first / 2,
     }
-    assert games.find("blokus").columns(stats)["win % first"] == ("50.0" if first else "0.0")
+    assert games.open("blokus").columns(stats)["win % first"] == ("50.0" if first else "0.0")
 
 
 # ---- views, symmetries
@@ -335,7 +335,7 @@ def test_classic_keeps_the_contract():
 
 def test_a_switch_that_is_no_board_is_explained():
     with pytest.raises(Usage, match="duo, classic"):
-        games.open("blokus", board="trigon").rules
+        games.open("blokus", board="trigon")
 
 
 # ---- text
@@ -422,8 +422,8 @@ def test_a_state_that_cannot_be_is_refused(old, new, said):
 
 
 def test_greedy_takes_the_largest_piece_and_then_the_most_corners():
-    rules = games.open("blokus").rules
-    greedy = games.bot("greedy", "blokus", rules)
+    game = games.open("blokus")
+    rules, greedy = game.rules, game.bot("greedy")
     slow = SlowGame("duo")
     play = Play(rules, seed=7, rows=1)
     for states, actions in play.decisions():
@@ -445,27 +445,30 @@ def rank(slow: SlowGame, seat: int, text: str) -> tuple[int, int]:
 
 def test_greedy_does_not_repeat_one_game():
     """A bot that always plays the same makes a hundred games of a match one."""
-    rules = games.open("blokus").rules
-    greedy = games.bot("greedy", "blokus", rules)
-    assert len({state.tobytes() for state in match.play_games(rules, [greedy, greedy], 50, 1)}) > 45
+    game = games.open("blokus")
+    rules, greedy = game.rules, game.bot("greedy")
+    assert (
+        len({state.tobytes() for state in match.played(match.game_steps(rules, [greedy, greedy], 50, 1))})
+        > 45
+    )
 
 
 def test_seeds_make_different_games_and_repeat_them():
-    rules = games.open("blokus").rules
-    greedy = games.bot("greedy", "blokus", rules)
+    game = games.open("blokus")
+    rules, greedy = game.rules, game.bot("greedy")
     lineup = [greedy, RandomBot(rules)]
-    once, again, other = (match.play_games(rules, lineup, 50, seed) for seed in (1, 1, 2))
+    once, again, other = (match.played(match.game_steps(rules, lineup, 50, seed)) for seed in (1, 1, 2))
     assert once.tobytes() == again.tobytes()
     assert len({state.tobytes() for state in np.concatenate([once, other])}) == 100
 
 
 def test_greedy_beats_random_from_every_seat():
     for board in BOARDS:
-        rules = games.open("blokus", board=board).rules
-        greedy, others = games.bot("greedy", "blokus", rules), RandomBot(rules)
+        game = games.open("blokus", board=board)
+        rules, greedy, others = game.rules, game.bot("greedy"), RandomBot(game.rules)
         for seat in range(rules.spec.seats):
             lineup = [greedy if place == seat else others for place in range(rules.spec.seats)]
-            assert score_of(rules, match.play_games(rules, lineup, 40, 1))[:, seat].mean() > 8
+            assert score_of(rules, match.played(match.game_steps(rules, lineup, 40, 1)))[:, seat].mean() > 8
 
 
 def test_pieces_are_in_the_order_of_their_size():

@@ -1,27 +1,27 @@
 """The network of a search: the same numbers wherever it is asked, and weights that travel whole."""
 
 import threading
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
 import torch
-from ludus.train.search_pool import SearchPool
 
 from ludus import games
+from ludus.algos import Plan
 from ludus.algos.alphazero import record
 from ludus.algos.alphazero.evaluators import CpuNetwork, DeviceNetwork
-from ludus.config import overlay, resolve
+from ludus.config import resolve
 from ludus.core import seeds
 from ludus.core.conformance import Play, observation_of
 from ludus.nets import NetConfig
 from ludus.nets.board import Block, BoardNet
-from ludus.nets.net import flat_size, flatten
+from ludus.processes import make_context
 from ludus.search import list_legal
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint
-from ludus.train.weights import Past
-from ludus.train.worker import Plan
+from ludus.train.build import flat_weights
+from ludus.train.pools import PoolPlan
+from ludus.train.pools.central import CentralPool
 
 CONFIG = NetConfig(channels=8, blocks=2)
 RULES = [
@@ -58,8 +58,7 @@ def asked(network, rules, states):
 @pytest.mark.parametrize("rules", RULES, ids=NAMES)
 def test_all_evaluators_give_the_same_numbers(rules):
     net = make_net(rules)
-    vector = np.zeros(flat_size(net), np.float32)
-    flatten(net, vector)
+    vector = flat_weights(net)
     here, there = CpuNetwork(rules, CONFIG), DeviceNetwork(rules, BoardNet(rules.spec, CONFIG).eval(), 6)
     here.load(vector)
     there.load(vector)
@@ -110,9 +109,7 @@ def test_weights_kept_in_channels_last_come_back_as_they_were(tmp_path):
     again = BoardNet(rules.spec, CONFIG).to(memory_format=torch.channels_last)
     again.load_state_dict(checkpoint.read(checkpoint.listed(tmp_path)[0]).weights)
     assert not again.stem.weight.is_contiguous()
-    one, two = (np.zeros(flat_size(net), np.float32) for _ in range(2))
-    flatten(net, one)
-    flatten(again, two)
+    one, two = flat_weights(net), flat_weights(again)
     assert (one == two).all() and one.any()
 
 
@@ -129,22 +126,23 @@ class Busy(DeviceNetwork):
 
 def test_weights_change_only_between_evaluations(monkeypatch):
     rules = RULES[0]
-    monkeypatch.setattr("ludus.train.search_pool.DeviceNetwork", Busy)
-    config = overlay(resolve("connect4", "test"), {"algo": "alphazero", "net": {"channels": 8}}, "test")
-    plan = Plan("connect4", {}, config.net, 4, 4, "self", seed=1, workers=2, alphazero=config.alphazero)
-    net = make_net(rules)
-    pool = SearchPool(plan, record(config.alphazero, rules.spec), net, Past(get_context(), 1), 2, False)
-    network, states = pool._workers[1].policy, positions(rules, 4)
-    before = [parameter.clone() for parameter in pool._playing.parameters()]
+    monkeypatch.setattr("ludus.algos.alphazero.central.DeviceNetwork", Busy)
+    config = resolve("connect4", "test", algo="alphazero")
+    plan = Plan("connect4", {}, "alphazero", config.settings, CONFIG, 4, 4, "self", seed=1, workers=2)
+    net, columns = make_net(rules), record(config.settings, rules.spec)
+    vector = flat_weights(net)
+    pool = CentralPool(PoolPlan(plan, columns, net, vector, make_context()))
+    network, states = pool._actors[1].network, positions(rules, 4)
+    before = [parameter.clone() for parameter in pool._central.playing.parameters()]
     for parameter in net.parameters():
         torch.nn.init.zeros_(parameter)
     evaluating = threading.Thread(target=asked, args=(network, rules, states))
-    publishing = threading.Thread(target=pool.publish, args=(np.zeros(0), 1))
+    publishing = threading.Thread(target=pool.publish, args=(vector, 1, 0.0))
     evaluating.start()
     assert Busy.begun.wait(20)
     publishing.start()
     publishing.join(0.3)
-    playing = list(pool._playing.parameters())
+    playing = list(pool._central.playing.parameters())
     unchanged = all(torch.equal(*pair) for pair in zip(before, playing, strict=True))
     Busy.go_on.set()
     evaluating.join()

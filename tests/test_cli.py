@@ -66,15 +66,16 @@ def test_check_passes_a_good_game(ludus):
 
 BROKEN_GAME = '''
 """A game that pays everybody."""
-from ludus.games.tictactoe import Options, make_bots
+from ludus.games import tictactoe
 from ludus.games.tictactoe.rules import TicTacToe
 
 class Generous(TicTacToe):
     def score(self, states, out):
         out[:] = 1
 
-def make_rules(options):
-    return Generous()
+class Game(tictactoe.Game):
+    def make_rules(self, options):
+        return Generous()
 '''
 
 
@@ -99,9 +100,9 @@ def test_check_names_what_a_users_game_breaks(ludus, tmp_path):
         (["bench", "no_such_game"], "unknown game 'no_such_game'"),
         (["play", "no_such_game"], "unknown game 'no_such_game'"),
         (["eval", "no_such_game"], "unknown game 'no_such_game'"),
-        (["games", "--check", "json"], "without a function `make_rules`"),
+        (["games", "--check", "json"], "without a class `Game`"),
         (["games", "--check"], "which game?"),
-        (["play", "gym:CartPole-v1"], "play is for native games"),
+        (["play", "gym:CartPole-v1"], "can't be played here: that is for native games"),
         (["bench", "gym:NoSuch-v0"], "unknown environment gym:NoSuch-v0"),
         (["bench", "zoo:classic/no_such_v0"], "unknown environment zoo:classic/no_such_v0"),
         (["bench", "nowhere:Env"], "no module 'nowhere'"),
@@ -165,8 +166,9 @@ def test_a_broken_environment_is_one_line_and_exit_code_1(ludus, tmp_path, name,
 
 def test_unexpected_errors_are_one_line_unless_debugged(ludus, tmp_path):
     (tmp_path / "faulty_game.py").write_text(
-        "from ludus.games.tictactoe import Options, make_bots\n"
-        "def make_rules(options): raise OSError('disk on\\nfire')"
+        "from ludus.games import tictactoe\n"
+        "class Game(tictactoe.Game):\n"
+        "    def make_rules(self, options): raise OSError('disk on\\nfire')"
     )
     code, _, err = ludus("games", "faulty_game")
     assert code == 1
@@ -427,7 +429,7 @@ def test_the_strongest_bot_thinks_as_long_as_told(ludus):
 def three_seats(tmp_path_factory):
     """A run of OFC for three seats, with jokers=0, that has learned nothing."""
     from ludus.config import overlay, resolve
-    from ludus.train.loop import train
+    from ludus.train.loop import Audience, train
 
     folder = tmp_path_factory.mktemp("runs") / "a+run@home"
     told = {
@@ -438,7 +440,7 @@ def three_seats(tmp_path_factory):
         "rows": 2,
         "switches": {"jokers": 0},
     }
-    train(overlay(resolve("ofc", "test"), told, "test"), lambda metrics: None)
+    train(overlay(resolve("ofc", "test"), told, "test"), Audience())
     return folder
 
 
@@ -471,9 +473,9 @@ def test_a_run_plays_by_the_rules_it_was_trained_on(ludus, three_seats):
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_compiles(ludus, three_seats, monkeypatch, words, said):
-    from ludus import games
+    from ludus.core.game import NativeGame
 
-    monkeypatch.setattr(games, "warm_up", lambda *args: pytest.fail("compiled before it was refused"))
+    monkeypatch.setattr(NativeGame, "warm_up", lambda *args: pytest.fail("compiled before it was refused"))
     code, _, err = ludus(*(str(three_seats) if word == "RUN" else word for word in words.split()))
     assert code == 2 and said in one_line(err)
 

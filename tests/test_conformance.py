@@ -278,5 +278,5 @@ def test_rules_that_give_views_play_as_others_do():
         assert (turns[0].seat == turns[1].seat).all() and (turns[0].ended == turns[1].ended).all()
         assert (asked == before.seat).all()  # a turn stays what it was
     lineups = [[RandomBot(rules), RandomBot(rules)] for rules in (TicTacToe(), Views())]
-    finals = [match.play_games(lineup[0].rules, lineup, 30, seed=2) for lineup in lineups]
+    finals = [match.played(match.game_steps(lineup[0].rules, lineup, 30, seed=2)) for lineup in lineups]
     assert (finals[0]["cells"] == finals[1]["cells"]).all() and Views().over(finals[1]).all()

@@ -48,7 +48,7 @@ def test_a_mirrored_game_is_the_same_game():
 
 
 def test_greedy_beats_random():
-    assert match.duel("connect4", "greedy", "random", 100, cores=1).mean > 0.8
+    assert match.duel(games.open("connect4"), "greedy", "random", 100, cores=1).mean > 0.8
 
 
 @pytest.mark.parametrize("text", ["X", "X" * 47, "X....../" + "/".join(["......."] * 5)])

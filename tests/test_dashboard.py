@@ -24,7 +24,7 @@ GAMES = list(READINGS)
 
 
 def columns_of(game: str):
-    return None if ":" in game else getattr(games.find(game), "columns", None)
+    return games.open(game).columns
 
 
 def dashboard_of(game: str, size=(80, 24), terminal=True, **changes) -> Dashboard:

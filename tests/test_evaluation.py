@@ -3,16 +3,19 @@
 import json
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 
-from ludus import evaluation
+from ludus import algos, evaluation
 from ludus.config import overlay, resolve
 from ludus.core.errors import Stopped, Usage
+from ludus.core.rules import RandomBot
 from ludus.evaluation import SHARE, Evaluator
-from ludus.store.run import EVENTS, METRICS, read_lines
-from ludus.train.loop import train
-from trainings import reproducible
+from ludus.store import checkpoint
+from ludus.store.run import EVENTS, METRICS, read_lines, read_weights
+from ludus.train.loop import Audience, train
+from trainings import Listeners, reproducible
 
 
 def config_of(game: str, **changes):
@@ -23,7 +26,7 @@ def run(tmp_path, name: str, evaluated: bool = True, game: str = "tictactoe", **
     config = config_of(game, run=str(tmp_path / name), workers="0", sync=True, **changes)
     readings: list[dict] = []
     evaluator = {"evaluate": Evaluator(config)} if evaluated else {}
-    folder = train(config, readings.append, **evaluator)
+    folder = train(config, Listeners(readings.append), **evaluator)
     return folder, readings
 
 
@@ -60,37 +63,46 @@ def test_a_resumed_run_is_evaluated_as_one_that_was_never_interrupted(tmp_path):
     told = {"decisions": 6000, "eval_every": 1500, "eval_games": 10, "workers": "0", "sync": True}
     told["checkpoints"] = {"every_s": 0.0, "every_decisions": 1000}
     configs = {name: config_of("tictactoe", run=str(tmp_path / name), **told) for name in ("whole", "broken")}
-    train(configs["whole"], lambda metrics: None, evaluate=Evaluator(configs["whole"]))
+    train(configs["whole"], Audience(), evaluate=Evaluator(configs["whole"]))
 
     def interrupt(metrics: dict) -> None:
         if metrics["decisions"] > 2500:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(Stopped):
-        train(configs["broken"], interrupt, evaluate=Evaluator(configs["broken"]))
-    train(configs["broken"], lambda metrics: None, evaluate=Evaluator(configs["broken"]))
+        train(configs["broken"], Listeners(interrupt), evaluate=Evaluator(configs["broken"]))
+    train(configs["broken"], Audience(), evaluate=Evaluator(configs["broken"]))
     whole, broken = (reproducible(read_lines(tmp_path / name / METRICS)) for name in ("whole", "broken"))
     assert broken == whole and len(evaluations(whole)) >= 4
 
 
 def test_it_tells_a_good_agent_from_a_bad_one(tmp_path):
     """The weights that play are those of the learner, now."""
-    from ludus.nets.net import Net
-
     config = config_of("tictactoe", eval_games=100, sync=True)
     evaluator = Evaluator(config)
-    net = Net(evaluator._rules.spec, config.net)
-    Learner(evaluator._rules.spec, net, config.ppo)
+    net = algos.find("ppo").make_learner(config, evaluator.game, "cpu").net
     weights = {name: tensor.numpy().copy() for name, tensor in net.state_dict().items()}
     middle, corner = ({**weights, "policy.bias": weights["policy.bias"].copy()} for _ in range(2))
     for prefer, order in ((middle, [4, 0, 2, 6, 8, 1, 3, 5, 7]), (corner, [1, 3, 5, 7, 0, 2, 6, 8, 4])):
         prefer["policy.weight"] = prefer["policy.weight"] * 0
         prefer["policy.bias"][order] = range(9, 0, -1)
     scores = [
-        evaluator(0, 1, lambda: chosen, True)["eval/random/score"]  # noqa: B023
+        evaluator(0, 1, lambda: chosen, True).metrics["eval/random/score"]  # noqa: B023
         for chosen in (middle, corner)
     ]
     assert scores[0] > scores[1]
+
+
+def test_the_best_weights_are_those_that_did_best_against_the_strongest_opponent(tmp_path):
+    told = {"decisions": 4000, "eval_every": 1000, "eval_games": 20}
+    folder, readings = run(tmp_path, "best", **told)
+    best = max(evaluations(readings), key=lambda found: found["eval/greedy/score"])
+    note = checkpoint.read_best(folder)
+    assert (note.decisions, note.measure) == (best["eval/decisions"], best["eval/greedy/score"])
+    assert note.name == "points/game against greedy"
+    again = Evaluator(config_of("tictactoe", sync=True, **told))
+    kept = again(0, 1, lambda: read_weights(folder, "best"), True)
+    assert kept.measure == pytest.approx(note.measure)  # the same deals
 
 
 @pytest.mark.parametrize("step_s", [0.001, 0.2, 5.0])
@@ -111,7 +123,7 @@ def test_it_takes_a_bounded_share_of_the_time(monkeypatch, step_s):
     monkeypatch.setattr(evaluation.match, "mirrored_steps", steps)
     config = config_of("tictactoe", decisions=1_000_000)
     evaluator = Evaluator(config)
-    monkeypatch.setattr(evaluation, "agent_of", lambda *args: None)
+    monkeypatch.setattr(evaluation, "Agent", lambda *args, **more: SimpleNamespace(bot=RandomBot))
     found = 0
     for decisions in range(0, 1_000_000, 1000):
         now += 2.0
@@ -124,13 +136,19 @@ def test_it_takes_a_bounded_share_of_the_time(monkeypatch, step_s):
     assert bool(last) == (step_s < 0.1)  # what can't be done in time is not done
 
 
-def test_it_fails_without_harm(tmp_path):
-    def broken(before, decisions, weights, last):
+class Broken:
+    decides = True
+
+    def __call__(self, before, decisions, weights, last):
         raise ValueError("no such luck")
 
+
+def test_it_fails_without_harm(tmp_path):
     config = config_of("tictactoe", run=str(tmp_path / "run"), workers="0", decisions=3000)
     told: list[tuple[str, dict]] = []
-    train(config, lambda metrics: None, lambda *event: told.append(event), evaluate=broken)
+    audience = Audience()
+    audience.event = lambda *event: told.append(event)
+    train(config, audience, evaluate=Broken())
     failed = [details["reason"] for what, details in told if what == "evaluation failed"]
     assert failed == ["ValueError: no such luck"]
     assert told[-2][0] == "end" or told[-1][0] == "end"

@@ -12,7 +12,7 @@ from ludus.core.dice import below
 from ludus.core.rules import RandomBot
 from ludus.core.spec import Part, Spec
 from ludus.search import Search, SearchConfig, halving
-from ludus.search.bot import SearchBot
+from ludus.search.bot import SearchBot, bot_names
 from ludus.search.evaluators import Network, win_share
 from ludus.search.tree import softmax
 
@@ -186,15 +186,15 @@ def test_connect4_sees_what_is_forced(text, right, value, root):
 
 def test_a_deeper_search_is_stronger():
     lineup = [SearchBot(CONNECT4, 400), SearchBot(CONNECT4, 50)]
-    first = match.play_games(CONNECT4, lineup, 16, seed=1)["winner"]
-    second = match.play_games(CONNECT4, lineup[::-1], 16, seed=1)["winner"]
+    first = match.played(match.game_steps(CONNECT4, lineup, 16, seed=1))["winner"]
+    second = match.played(match.game_steps(CONNECT4, lineup[::-1], 16, seed=1))["winner"]
     won, lost = (first == 1).sum() + (second == 2).sum(), (first == 2).sum() + (second == 1).sum()
     assert won > 2 * lost
 
 
 def test_blokus_is_played_through_passes_to_the_end():
     bot = SearchBot(BLOKUS, 30)
-    final = match.play_games(BLOKUS, [bot, RandomBot(BLOKUS)], 6, seed=1)
+    final = match.played(match.game_steps(BLOKUS, [bot, RandomBot(BLOKUS)], 6, seed=1))
     assert final["passes"].any() and (final["points"][:, 0] > final["points"][:, 1]).all()
 
 
@@ -244,7 +244,7 @@ def test_every_seat_seeks_its_own_good():
     assert len(right) > 20
     states = np.zeros(len(right), Bids.STATE)
     states["table"] = list(right)
-    config = {"simulations": 3000, "exploration": 1.5, "first_play_reduction": 0.0}
+    config = {"simulations": 3000, "c_puct": 1.5, "first_play_reduction": 0.0}
     _, result = searched(Bids(), states, flat, lambda score: score, **config)
     assert (result.best == [best for best, _ in right.values()]).all()
     assert np.abs(result.value - [value for _, value in right.values()]).mean() < 0.1
@@ -335,7 +335,7 @@ def unsure(states, actions, counts, rng, logits, values):
 
 
 def test_a_gumbel_root_does_not_learn_guesses_by_heart():
-    """Its policy stays wide: 6.5 of 7 moves with ten seeds; 2.6 at most with a `value_scale` of 1."""
+    """Its policy stays wide: 6.5 of 7 moves with ten seeds; 2.6 at most with a `c_scale` of 1."""
     _, result = searched(CONNECT4, CONNECT4.blank(200), unsure, simulations=16, root="gumbel", noise=1.0)
     width = np.exp(-(result.policy * np.log(result.policy)).sum(1))  # how many equal moves have that entropy
     assert width.mean() > 5
@@ -540,6 +540,7 @@ def test_win_share():
 
 
 def test_every_open_game_has_the_bot():
-    assert games.bot_names("connect4") == ["random", "greedy", "search"]
-    assert "search" not in games.bot_names("ofc")
-    assert match.duel("connect4", "search", "greedy", 12, cores=1).mean > 0.2  # 0.7; 24 games deviate by 0.14
+    connect4 = games.open("connect4")
+    assert bot_names(connect4) == ["random", "greedy", "search"]
+    assert "search" not in bot_names(games.open("ofc"))
+    assert match.duel(connect4, "search", "greedy", 12, cores=1).mean > 0.2  # 0.7; 24 games deviate by 0.14

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ludus.core.errors import Usage
+from ludus.core.game import NativeGame
 from ludus.core.spec import Part, Spec
 
 ROUNDS, CHOICES = 4, 3
@@ -19,8 +20,8 @@ class Options:
 
 class Together:
     spec = Spec(
-        "together", seats=2, actions=CHOICES, parts=(Part("obs", (CHOICES, 2, ROUNDS)),), state=STATE, stats=("moves",),
-        zero_sum=False, chance=False,
+        "together", seats=2, actions=CHOICES, parts=(Part("obs", (CHOICES, 2, ROUNDS), kind="board"),),
+        state=STATE, stats=("moves",), zero_sum=False, chance=False,
     )  # fmt: skip
 
     def blank(self, n):
@@ -79,9 +80,10 @@ class Together:
         return int(text)
 
 
-def make_rules(options):
-    return Together()
+class Game(NativeGame):
+    """Two seats that choose the same."""
 
+    options_type = Options
 
-def make_bots(rules):
-    return {}
+    def make_rules(self, options):
+        return Together()

@@ -298,7 +298,10 @@ def _shapes(game: Game) -> tuple[Any, ...]:
 
 
 def game_steps(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int = 0) -> Steps[np.ndarray]:
-    """As `play_games`, step by step."""
+    """Final states of n games with a bot in each seat; equal seeds are equal deals.
+
+    opening: first moves that are made at random, in games that would all be the same without
+    """
     states, rng = rules.blank(n), seeds.rows(seed, n, "deal")
     choices, anyone = seeds.rows(seed, n, "choice"), RandomBot(rules)
     rules.deal(states, rng)
