@@ -7,6 +7,7 @@ import numpy as np
 import psutil
 import pytest
 
+from ludus import machine
 from ludus.algos.ppo.learner import Learner
 from ludus.config import overlay, resolve
 from ludus.core.errors import Usage
@@ -34,7 +35,8 @@ def pieces():
     return make
 
 
-def test_workers_leave_and_come_while_training_goes_on(pieces):
+def test_workers_leave_and_come_while_training_goes_on(pieces, monkeypatch):
+    monkeypatch.setattr(machine, "usable_cores", lambda: 2)  # a pool has room for twice as many workers
     config, spec, net, vector = pieces(workers="2")
     pool = make_pool(config, net, lay_out(config, spec), vector)
     try:
