@@ -400,7 +400,7 @@ def fewer(changes):
 
 def test_tictactoe_is_learned_well_enough_to_lose_no_more(trained):
     told = {
-        "rows": 32, "decisions": 12_000, "workers": "0", "sync": True, "net": {"channels": 16, "blocks": 1},
+        "rows": 32, "decisions": 9_000, "workers": "0", "sync": True, "net": {"channels": 16, "blocks": 1},
         "alphazero": {
             "search": {"simulations": 25, "root": "puct", "noise": 0.5, "c_puct": 3.0},
             "full_share": 1.0, "sampling_moves": 4, "minibatch": 128, "replay_buffer": 4_000,
@@ -409,9 +409,10 @@ def test_tictactoe_is_learned_well_enough_to_lose_no_more(trained):
         },
     }  # fmt: skip
     folder, _ = trained("tictactoe", **fewer(told))
+    # Without a search. Random play loses 44 % of these games.
     assert (
         match.duel(games.open("tictactoe"), f"{folder}+1", "random", 100, cores=1, opening=0).points < 0
-    ).mean() < 0.15
+    ).mean() < 0.25
     assert (
         match.duel(games.open("tictactoe"), str(folder), "random", 50, cores=1, opening=0).points < 0
     ).mean() <= 0.03

@@ -6,7 +6,7 @@ import time
 import psutil
 import pytest
 
-from ludus import algos
+from ludus import algos, machine
 from ludus.config import overlay, resolve
 from ludus.core.errors import Usage
 from ludus.train.build import flat_weights, make_pool, open_game
@@ -30,7 +30,8 @@ def pieces():
     return make
 
 
-def test_workers_leave_and_come_while_training_goes_on(pieces):
+def test_workers_leave_and_come_while_training_goes_on(pieces, monkeypatch):
+    monkeypatch.setattr(machine, "usable_cores", lambda: 2)  # a pool has room for twice as many workers
     config, game, learner = pieces(workers="2")
     pool = make_pool(config, game, learner.net, lay_out(config, game), flat_weights(learner.net))
     try:

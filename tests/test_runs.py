@@ -101,13 +101,16 @@ def test_killed_at_any_moment_and_resumed_is_never_interrupted(trained, tmp_path
         " --checkpoints.every-s 0 --checkpoints.every-decisions 2000 --log-s 0 --eval-every 0 --run broken"
     )
     command = [sys.executable, "-m", "ludus.cli", "train", "tictactoe", *flags.split()]
-    rng = random.Random(5)
-    for _ in range(12):
+    rng, places = random.Random(5), tmp_path / "broken" / checkpoint.CHECKPOINTS
+    for life in range(6):
         process = subprocess.Popen(
             command, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         if any(b"decisions" in line for line in process.stdout):  # it has begun to learn
-            time.sleep(rng.random() * 0.5)
+            if life % 2 == 0:
+                time.sleep(rng.random() * 0.5)
+            else:  # while it writes a checkpoint
+                wait_until(lambda: any(places.glob(f"{checkpoint.UNFINISHED}*")), 1.0, pause_s=0.0)
         process.kill()
         process.communicate()
     done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)

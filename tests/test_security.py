@@ -231,7 +231,7 @@ def test_files_in_the_current_folder_never_take_the_place_of_installed_modules(t
     for name in ("json", "numpy", "gymnasium", "jax", "cv2", "ale_py", "sitecustomize_x"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w')")
     source = str(Path(games.__file__).parents[2])
-    code = f"import sys; sys.path.append({source!r}); from ludus.cli import main; main(sys.argv[1:])"
+    code = f"import sys; sys.path.insert(0, {source!r}); from ludus.cli import main; main(sys.argv[1:])"
     env = os.environ | {"PYTHONSAFEPATH": "1", "PYTHONPATH": ""}
     words = ["bench", "gym:CartPole-v1", "--rows", "1", "--seconds", "0.01"]
     command = [sys.executable, "-c", code, *words]

@@ -1,5 +1,6 @@
 """Whole trainings: every kind of game, the same again from the same seed, workers that die, and learning."""
 
+import contextlib
 import json
 import os
 import re
@@ -24,17 +25,28 @@ from ludus.algos.ppo.learner import PpoLearner
 from ludus.config import Config, overlay, resolve
 from ludus.core.block import Block
 from ludus.core.duel import Duel
-from ludus.core.errors import Failure, Usage
+from ludus.core.errors import Failure, Stopped, Usage
 from ludus.match import table_duel
 from ludus.nets import NetConfig
 from ludus.nets.net import Net
 from ludus.store.run import LOG, METRICS, read_config, read_weights
 from ludus.train.build import flat_weights, make_pool, open_game
 from ludus.train.layout import lay_out
+from ludus.train.loop import train
 from ludus.train.pools.process import TRIES
 from ludus.train.weights import Past
 from ludus.train.worker import make_actor
-from trainings import EXAMPLES, gone, limit, reproducible, shared_memory, wait_until, workers_of
+from trainings import (
+    EXAMPLES,
+    README,
+    Listeners,
+    gone,
+    limit,
+    reproducible,
+    shared_memory,
+    wait_until,
+    workers_of,
+)
 
 # ---- every kind of game
 
@@ -251,24 +263,49 @@ def test_ctrl_c_ends_a_training_in_seconds_with_its_weights_saved(training, tmp_
 # ---- learning: margins that luck can't cross
 
 
-def late(readings: list[dict], name: str, share: float = 0.15) -> float:
-    """The mean over the end of the training."""
+WINDOW = 8
+"""Readings over which what was learned is averaged: some hundred games."""
+
+
+def late(readings: list[dict], name: str) -> float:
     values = [metrics[name] for metrics in readings if name in metrics]
-    return mean(values[-max(1, int(len(values) * share)) :])
+    return mean(values[-WINDOW:])
 
 
-def test_cartpole_is_learned(trained):
-    _, readings = trained(
-        "gym:CartPole-v1", workers="2", rows=8, steps=64, decisions=40_000,
-        net={"hidden": (64, 64)}, ppo={"minibatch": 128, "learning_rate": 1e-3},
-    )  # fmt: skip
+def learned(trained, game: str, reached, **told) -> list[dict]:
+    """Train until what shall be reached is, or to the end of the budget. All readings so far."""
+    seen: list[dict] = []
+
+    def look(metrics: dict) -> None:
+        seen.append(metrics)
+        if len(seen) > WINDOW and reached(seen):
+            signal.raise_signal(signal.SIGINT)
+
+    with contextlib.suppress(Stopped):
+        trained(game, look, **told)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def cartpole(tmp_path_factory):
+    """Trained as the README says: (folder, readings)."""
+    readings: list[dict] = []
+    told = {"decisions": 100_000, "log_s": 0.0, "run": str(tmp_path_factory.mktemp("cartpole") / "run")}
+    config = overlay(resolve("gym:CartPole-v1"), told, "test")
+    return train(config, Listeners(readings.append)), readings
+
+
+def test_cartpole_is_learned_by_the_command_in_the_readme(cartpole):
+    _, readings = cartpole
+    assert "ludus train gym:CartPole-v1 --decisions 100000" in README.read_text()
     assert readings[0]["game/length"] < 40  # random play falls after 22 steps
-    assert late(readings, "game/length") > 150
+    assert late(readings, "game/length") > 450
 
 
 def test_tictactoe_against_a_random_opponent_is_learned(trained):
-    _, readings = trained(
-        "tictactoe", workers="2", decisions=60_000, opponents="random",
+    readings = learned(
+        trained, "tictactoe", lambda seen: late(seen, "game/score") > 0.65,
+        workers="2", decisions=90_000, opponents="random",
         net={"hidden": (64,)}, ppo={"gamma": 1.0, "learning_rate": 3e-3},
     )  # fmt: skip
     assert abs(readings[0]["game/score"]) < 0.35
@@ -276,9 +313,13 @@ def test_tictactoe_against_a_random_opponent_is_learned(trained):
 
 
 def test_foul_boards_become_rare_in_ofc(trained):
-    _, readings = trained(
-        "ofc", workers="2", rows=64, decisions=150_000, opponents="random", ppo={"learning_rate": 2e-3}
-    )
+    def reached(seen: list[dict]) -> bool:
+        return late(seen, "game/fouls") < 0.4 and late(seen, "game/points") > 3
+
+    readings = learned(
+        trained, "ofc", reached,
+        workers="2", rows=64, decisions=200_000, opponents="random", ppo={"learning_rate": 2e-3},
+    )  # fmt: skip
     assert readings[0]["game/fouls"] > 0.5  # random play fouls 58 % of its boards
     assert late(readings, "game/fouls") < 0.42
     assert late(readings, "game/points") > 2
@@ -323,11 +364,15 @@ def test_a_run_is_never_written_over(trained):
 def test_memory_learns_what_no_policy_without_it_can(trained, importable):
     """The score is the share of cues recalled; guessing gets a half."""
     learning = {"minibatch": 128, "entropy_coef": 0.0, "learning_rate": 2e-3}
-    budget = {"workers": "0", "decisions": 60_000, "steps": 32, "ppo": learning}
-    _, readings = trained("cue_env:Cue", net={"hidden": (32,), "memory": 16}, **budget)
-    assert mean(reading["game/score"] for reading in readings[-5:]) > 0.85
+    budget = {"workers": "0", "decisions": 90_000, "steps": 32, "ppo": learning}
+    readings = learned(
+        trained, "cue_env:Cue", lambda seen: late(seen, "game/score") > 0.9,
+        net={"hidden": (32,), "memory": 16}, **budget,
+    )  # fmt: skip
+    assert late(readings, "game/score") > 0.85
+    budget["decisions"] = 3 * readings[-1]["decisions"]
     _, readings = trained("cue_env:Cue", net={"hidden": (32,)}, **budget)
-    assert mean(reading["game/score"] for reading in readings[-5:]) < 0.65
+    assert late(readings, "game/score") < 0.65
 
 
 def against_random(folder: Path, count: int) -> Duel:
@@ -335,13 +380,9 @@ def against_random(folder: Path, count: int) -> Duel:
     return table_duel(games.open(config.game), config, read_weights(folder), "random", count)
 
 
-def test_an_agent_is_evaluated_at_environments_of_others(trained):
-    folder, _ = trained(
-        "gym:CartPole-v1", workers="2", rows=8, steps=64, decisions=40_000,
-        net={"hidden": (64, 64)}, ppo={"minibatch": 128, "learning_rate": 1e-3},
-    )  # fmt: skip
-    duel = against_random(folder, 20)
-    assert len(duel.points) == 20 and duel.mean > 150 and duel.stats["length"] == duel.mean
+def test_an_agent_is_evaluated_at_environments_of_others(cartpole, trained):
+    duel = against_random(cartpole[0], 20)
+    assert len(duel.points) == 20 and duel.mean > 450 and duel.stats["length"] == duel.mean
     folder, _ = trained("zoo:classic/connect_four_v3", workers="0", decisions=2_000)
     duel = against_random(folder, 30)
     assert len(duel.won) >= 30 and 0 <= duel.won.mean() <= 1

@@ -14,6 +14,7 @@ from ludus.config import overlay, resolve
 from ludus.train.loop import Audience, train
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+README = Path(__file__).parent.parent / "README.md"
 MEASURED = (
     "seconds",
     "speed/",
@@ -51,18 +52,25 @@ def gone(processes: list[psutil.Process]) -> bool:
         return gone(processes)
 
 
-def wait_until(what, seconds: float) -> bool:
+def wait_until(what, seconds: float, pause_s: float = 0.02) -> bool:
     end = time.monotonic() + seconds
     while not what():
         if time.monotonic() > end:
             return False
-        time.sleep(0.02)
+        time.sleep(pause_s)
     return True
 
 
 def limit(seconds: float) -> float:
-    """What takes so long on an idle machine may take longer on one that others use too."""
-    return seconds * max(1.0, psutil.getloadavg()[0] / machine.usable_cores())
+    """What takes so long on an idle machine may take longer on one that others use too.
+
+    The load says by how much it does where all are equal, and a short computation where others come first.
+    """
+    begun, used = time.monotonic(), time.process_time()
+    while time.process_time() - used < 0.05:
+        pass
+    slower = (time.monotonic() - begun) / 0.05
+    return seconds * max(1.0, slower, psutil.getloadavg()[0] / machine.usable_cores())
 
 
 def shared_memory() -> set[str]:
