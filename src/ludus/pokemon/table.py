@@ -1,0 +1,263 @@
+"""PokemonTable: battles in Node processes as a table. Knows the contract of tables; must not know training.
+
+Both seats choose at once, so they decide one after the other without seeing each other, and the simulator
+goes on when both have. `submit` hands in decisions and `collect` waits for what follows: between them, others
+can be made for rows that are ready. `step` does both.
+"""
+
+from base64 import b64decode
+from typing import NamedTuple
+
+import numpy as np
+
+from ludus.core import seeds
+from ludus.core.spec import Spec
+from ludus.core.table import Finished, LastSeen, Turn, refuse_illegal
+from ludus.pokemon import layout, teams
+from ludus.pokemon.bridge import PATIENCE_S, Message, Pool, Setup
+from ludus.pokemon.rewards import FACTS, PARTS, Rewards
+
+SEATS = 2
+RUNNING, ENDED = 0, 1
+"""States of a battle; the others (cut off, broken) end it without a result."""
+STATS = ("won", "turns", "fainted", "failed_moves", "switches", *(f"reward_{part}" for part in PARTS))
+
+
+class _Tick(NamedTuple):
+    node: int
+    rows: np.ndarray  # int64 [M]
+
+
+class PokemonTable:
+    """N battles. A battle that is over is followed by the next in the same step."""
+
+    def __init__(
+        self, rows: int, format: str = "gen9randombattle", *, processes: int = 1, team: str = "random",
+        max_turns: int = 300, rewards: Rewards | None = None, fast: bool = True, lines: bool = False,
+        patience_s: float = PATIENCE_S,
+    ) -> None:  # fmt: skip
+        """team: `random`, for formats that make teams, or a file or folder of teams to draw from"""
+        self.rows, self.rewards = rows, rewards or Rewards()
+        given = () if team == "random" else teams.read(team)
+        setup = Setup(format, max_turns, fast, lines, given)
+        self.pool = Pool(setup, min(processes, rows), patience_s)
+        actions = self.pool.ready["actions"]
+        self._wire = layout.wire(actions)
+        assert self._wire.itemsize == self.pool.ready["recordBytes"], "node/encode.js has another layout"
+        self.spec = Spec(
+            game="pokemon", seats=SEATS, actions=actions, obs_shape=(), obs_dtype=layout.OBS, stats=STATS,
+            zero_sum=self.rewards.zero_sum, hidden=True,
+        )  # fmt: skip
+        self._node_of = np.arange(rows) % len(self.pool)
+        self._all = np.arange(rows)
+        self.said: list[tuple[int, int, int, str]] = []
+        """Row, battle, channel (a seat, or 2 for all) and line, if lines were asked for."""
+        self.errors: list[tuple[int, str]] = []
+        """Row and message of battles that the simulator could not go on with."""
+        self._make_arrays(actions)
+
+    def _make_arrays(self, actions: int) -> None:
+        n = self.rows
+        self._obs = np.zeros(n, layout.OBS)
+        self._legal = np.zeros((n, actions), bool)
+        self._seat = np.zeros(n, np.int8)
+        # The other seat's decision of the same turn, which comes second.
+        self._next_obs = np.zeros(n, layout.OBS)
+        self._next_legal = np.zeros((n, actions), bool)
+        self._has_next = np.zeros(n, bool)
+        self._held = np.full(n, -1, np.int32)  # seat 0's action, until seat 1 has chosen too
+        self._reward = np.zeros((n, SEATS), np.float32)
+        self._ended = np.zeros(n, bool)
+        self._truncated = np.zeros(n, bool)
+        self._lost = np.zeros(n, bool)  # its process is gone
+        self._number = np.zeros(n, np.int64)  # of the row's battle
+        self._facts = np.zeros((n, len(FACTS), SEATS))
+        self._parts = np.zeros((n, SEATS, len(PARTS)))  # what each part of the reward has paid in this battle
+        self._finished: list[tuple[int, np.ndarray, np.ndarray]] = []
+        self._last_seen: list[np.ndarray] = []
+        self._in_flight: list[_Tick] = []
+
+    def reset(self, seed: int) -> Turn:
+        self._drain()
+        self._seeds = [f"{seeds.derive(seed, 'pokemon', row):016x}" for row in range(self.rows)]
+        self._number[:] = -1
+        self._lost[:] = True  # nothing is running yet: `submit` starts a battle in every row
+        self._clear()
+        self._submit_all(self._all)
+        turn = self.collect()
+        self._clear()
+        return turn._replace(finished=None, last_obs=None)
+
+    def step(self, actions: np.ndarray, rows: np.ndarray | None = None) -> Turn:
+        """actions: int32 [N], each legal in its row; with `rows`, only those move and have an action."""
+        self.submit(actions, rows)
+        return self.collect()
+
+    def submit(self, actions: np.ndarray, rows: np.ndarray | None = None) -> None:
+        """Hand in decisions. Their rows' next ones are there after `collect`."""
+        moving = self._all if rows is None else np.asarray(rows)
+        actions = np.asarray(actions)
+        self._refuse_illegal(moving, actions)
+        second = self._has_next[moving]
+        first_rows, first_actions = moving[second], actions[second]
+        self._held[first_rows] = first_actions
+        self._show_next(first_rows)
+        complete = moving[~second]
+        self._submit_all(complete, actions[~second])
+
+    def collect(self, rows: np.ndarray | None = None) -> Turn:
+        """Every row's next decision, after waiting for these rows, or for all."""
+        waiting, later = self._in_flight, list[_Tick]()
+        self._in_flight = []
+        wanted = None if rows is None else np.isin(self._all, rows)
+        while waiting:
+            tick = waiting.pop(0)
+            if wanted is not None and not wanted[tick.rows].any():
+                later.append(tick)
+                continue
+            # A process answers in order: what it was asked before comes first.
+            for earlier in [one for one in later if one.node == tick.node]:
+                later.remove(earlier)
+                self._receive(earlier, waiting, later)
+            self._receive(tick, waiting, later)
+        self._in_flight = later
+        return self._turn()
+
+    def close(self) -> None:
+        self.pool.close()
+
+    def _drain(self) -> None:
+        """Take the answers that nobody waits for any more."""
+        self.collect()
+
+    def _refuse_illegal(self, rows: np.ndarray, actions: np.ndarray) -> None:
+        known = len(actions) == 0 or (actions.min() >= 0 and actions.max() < self.spec.actions)
+        if not known or not self._legal[rows, actions].all():
+            refuse_illegal(self._legal, rows, actions, self.spec.game)
+
+    def _show_next(self, rows: np.ndarray) -> None:
+        """The other seat decides now."""
+        self._obs[rows], self._legal[rows] = self._next_obs[rows], self._next_legal[rows]
+        self._seat[rows] = 1
+        self._has_next[rows] = False
+
+    def _submit_all(self, rows: np.ndarray, actions: np.ndarray | None = None) -> None:
+        """Rows whose battles can go on, or must be started anew."""
+        # Two ticks for each process: one answer is read here while the other is being simulated.
+        for half in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
+            chosen = None if actions is None else actions[: len(half)]
+            actions = None if actions is None else actions[len(half) :]
+            for node in range(len(self.pool)):
+                here = self._node_of[half] == node
+                if here.any():
+                    self._send(_Tick(node, half[here]), None if chosen is None else chosen[here])
+
+    def _send(self, tick: _Tick, actions: np.ndarray | None) -> None:
+        message: Message = {}
+        lost = self._lost[tick.rows]
+        if lost.any():
+            message["start"] = self._restart(tick.rows[lost])
+        if actions is not None and not lost.all():
+            rows, chosen = tick.rows[~lost], actions[~lost]
+            held = self._held[rows]
+            both = held >= 0
+            seat = np.where(both, 1, self._seat[rows])
+            act = np.stack([rows, seat, chosen], 1)
+            first = np.stack([rows[both], np.zeros(both.sum(), int), held[both]], 1)
+            message["act"] = np.concatenate([first, act]).ravel().tolist()
+        self._held[tick.rows] = -1
+        self.pool.send(tick.node, message)
+        self._in_flight.append(tick)
+
+    def _restart(self, rows: np.ndarray) -> list[list]:
+        """What to start in rows whose battles are gone; they count as cut off."""
+        for row in rows:
+            if self._number[row] >= 0:
+                self._truncated[row] = True
+                self._finish(int(row), -1, self._facts[row])
+        self._lost[rows] = False
+        self._number[rows] += 1
+        return [[int(row), self._seeds[row], int(self._number[row])] for row in rows]
+
+    def _receive(self, tick: _Tick, waiting: list[_Tick], later: list[_Tick]) -> None:
+        said = self.pool.receive(tick.node)
+        if said is not None:
+            self._take(said)
+            return
+        # All that the process had is gone, its other ticks too.
+        self._lost[self._node_of == tick.node] = True
+        gone = [tick, *(one for one in (*waiting, *later) if one.node == tick.node)]
+        for ticks in (waiting, later):
+            ticks[:] = [one for one in ticks if one.node != tick.node]
+        for one in gone:
+            self._send(one, None)
+        waiting += self._in_flight
+        self._in_flight = []
+
+    def _take(self, said: Message) -> None:
+        """An answer of a process."""
+        self.said += map(tuple, said["said"])
+        self.errors += map(tuple, said["errors"])
+        for row, state, winner, turns, *facts in said["battles"]:
+            self._pay(row, state, winner, np.array([turns, turns, *facts]).reshape(len(FACTS), SEATS))
+        decisions = np.frombuffer(b64decode(said["decisions"]), self._wire)
+        if decisions["last"].any():
+            self._last_seen.append(decisions[decisions["last"]])
+            decisions = decisions[~decisions["last"]]
+        if not len(decisions):
+            return
+        rows, actions = decisions["row"], self.spec.actions
+        first = np.r_[True, rows[1:] != rows[:-1]]  # a row's two decisions are neighbours
+        ones, others = decisions[first], decisions[~first]
+        self._obs[ones["row"]], self._legal[ones["row"]] = ones["obs"], ones["legal"][:, :actions]
+        self._seat[ones["row"]] = ones["side"]
+        self._has_next[ones["row"]] = False
+        self._next_obs[others["row"]], self._next_legal[others["row"]] = (
+            others["obs"],
+            others["legal"][:, :actions],
+        )
+        self._has_next[others["row"]] = True
+
+    def _pay(self, row: int, state: int, winner: int, facts: np.ndarray) -> None:
+        """Rewards for what has happened in a row. facts: [facts, seats], sums of this battle"""
+        parts = self.rewards.parts(self._facts[row], facts, state == ENDED, winner)
+        self._parts[row] += parts
+        self._reward[row] += parts.sum(1)
+        self._facts[row] = facts
+        if state == RUNNING:
+            return
+        (self._ended if state == ENDED else self._truncated)[row] = True
+        self._finish(row, winner, facts)
+        self._number[row] += 1
+
+    def _finish(self, row: int, winner: int, facts: np.ndarray) -> None:
+        """The score is the result, whatever else the rewards pay for."""
+        score = np.zeros(SEATS, np.float32)
+        if winner >= 0:
+            score[winner], score[1 - winner] = 1, -1
+        stats = np.concatenate(
+            [(score > 0)[:, None], facts[[0, 1, 3, 4]].T, self._parts[row]], axis=1, dtype=np.float32
+        )
+        self._finished.append((row, score, stats))
+        self._facts[row] = self._parts[row] = 0
+
+    def _turn(self) -> Turn:
+        finished = last_obs = None
+        if self._finished:
+            rows, scores, stats = zip(*self._finished, strict=True)
+            finished = Finished(np.array(rows), np.stack(scores), np.stack(stats))
+        if self._last_seen:
+            last = np.concatenate(self._last_seen)
+            last_obs = LastSeen(last["row"].astype(np.int64), last["side"].astype(np.int64), last["obs"].copy())
+        turn = Turn(
+            self._obs, self._legal, self._seat.copy(), self._reward.copy(), self._ended.copy(),
+            self._truncated.copy(), finished, last_obs,
+        )  # fmt: skip
+        self._clear()
+        return turn
+
+    def _clear(self) -> None:
+        """What a turn has told is not told again."""
+        self._reward[:] = 0
+        self._ended[:] = self._truncated[:] = False
+        self._finished, self._last_seen = [], []
