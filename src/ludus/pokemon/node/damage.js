@@ -22,23 +22,43 @@ const IMMUNE = {
   sapsipper: 'Grass',
 };
 
-/** Type charts that were looked up, by generation's Dex: 'Fire Grass Steel' -> multiplier. */
+/** Dex -> attacking type -> defending type -> multiplier. */
 const charts = new Map();
 
-function effectiveness(dex, type, types) {
+function chartOf(dex) {
   let chart = charts.get(dex);
-  if (!chart) charts.set(dex, (chart = new Map()));
-  const key = `${type} ${types.join(' ')}`;
-  let found = chart.get(key);
-  if (found === undefined) {
-    found = dex.getImmunity(type, types) ? 2 ** dex.getEffectiveness(type, types) : 0;
-    chart.set(key, found);
+  if (chart) return chart;
+  const types = [...dex.types.all().map(type => type.name), '???'];
+  chart = {};
+  for (const attacking of types) {
+    chart[attacking] = {};
+    for (const defending of types) {
+      const immune = !dex.getImmunity(attacking, defending);
+      chart[attacking][defending] = immune ? 0 : 2 ** dex.getEffectiveness(attacking, defending);
+    }
   }
+  charts.set(dex, chart);
+  return chart;
+}
+
+function effectiveness(dex, type, types) {
+  const against = chartOf(dex)[type];
+  let found = 1;
+  if (against) for (const defending of types) found *= against[defending] ?? 1;
   return found;
 }
 
-/** All stats at average investment, for a Pokémon whose own aren't known. */
+/** Species -> level -> stats. */
+const estimates = new Map();
+
+/** All stats at average investment, for a Pokémon whose own aren't known. Not to be changed. */
 function estimatedStats(species, level, gen) {
+  let levels = estimates.get(species);
+  if (!levels) estimates.set(species, (levels = []));
+  return (levels[level] ??= calculatedStats(species, level, gen));
+}
+
+function calculatedStats(species, level, gen) {
   const invested = gen <= 2 ? 93 : 52;
   const stats = {};
   for (const name in species.baseStats) {

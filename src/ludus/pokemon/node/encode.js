@@ -8,7 +8,7 @@
 
 const { boostFactor, damage, effectiveness, estimatedStats, multiplier } = require('./damage');
 const { eachLegal, hasFainted, gimmick } = require('./actions');
-const { STATS } = require('./tracker');
+const { STATS, described, toID } = require('./tracker');
 const layout = require('./layout.json');
 const words = require('./vocabulary.json');
 
@@ -38,6 +38,10 @@ function number(kind, id) {
   return id === '' ? NONE : (vocabulary[kind].get(id) ?? 0);
 }
 
+const TYPES = {};
+for (const [id, i] of vocabulary.types) TYPES[id[0].toUpperCase() + id.slice(1)] = i;
+const typeNumber = type => (type ? (TYPES[type] ?? 0) : number('types', type));
+
 const VOLATILES = [
   'substitute', 'confusion', 'leechseed', 'taunt', 'encore', 'disable', 'yawn', 'attract', 'protect',
   'mustrecharge', 'charging', 'dynamax', 'transformed',
@@ -56,17 +60,15 @@ const LONG_TURNS = 8; // what counts as long for anything that lasts a few turns
 class View {
   static own(dex, entry, active, seen) {
     const view = new View();
-    const [name, ...rest] = entry.details.split(', ');
-    const level = rest.find(part => part[0] === 'L');
-    view.species = dex.species.get(name);
-    view.form = active && seen ? seen.form : view.species;
-    view.level = level ? Number(level.slice(1)) : 100;
-    const [hp, status] = entry.condition.split(' ');
-    const [now, most] = hp.split('/');
-    view.hp = most ? Number(now) / Number(most) : 0;
-    view.status = status ?? '';
-    view.stats = view.form.id === view.species.id ? { ...entry.stats } : estimatedStats(view.form, view.level, dex.gen);
-    view.stats.hp = most ? Number(most) : estimatedStats(view.species, view.level, dex.gen).hp;
+    const { species, level } = described(dex, entry.details);
+    view.form = active && seen ? seen.form : species;
+    view.level = level;
+    const { hp, most, status } = condition(entry.condition);
+    view.hp = hp;
+    view.status = status;
+    const { atk, def, spa, spd, spe } =
+      view.form === species ? entry.stats : estimatedStats(view.form, level, dex.gen);
+    view.stats = { hp: most || estimatedStats(species, level, dex.gen).hp, atk, def, spa, spd, spe };
     view.ability = entry.ability ?? entry.baseAbility;
     view.item = entry.item;
     view.tera = entry.terastallized ?? '';
@@ -77,7 +79,6 @@ class View {
 
   static opponent(dex, seen) {
     const view = new View();
-    view.species = seen.species;
     view.form = seen.form;
     view.level = seen.level;
     view.hp = seen.hp;
@@ -105,15 +106,36 @@ class View {
   }
 }
 
-const toID = text => text.toLowerCase().replace(/[^a-z0-9]+/g, '');
+/** text: e.g. '57/270 brn' or '0 fnt' */
+function condition(text) {
+  const slash = text.indexOf('/');
+  if (slash < 0) return { hp: 0, most: 0, status: text.slice(text.indexOf(' ') + 1) };
+  const space = text.indexOf(' ');
+  const most = Number(space < 0 ? text.slice(slash + 1) : text.slice(slash + 1, space));
+  return { hp: Number(text.slice(0, slash)) / most, most, status: space < 0 ? '' : text.slice(space + 1) };
+}
+
+/** Dex -> id in a request -> what is always true of the move. */
+const moves = new Map();
+
+function known(dex, id) {
+  let ofDex = moves.get(dex);
+  if (!ofDex) moves.set(dex, (ofDex = new Map()));
+  let found = ofDex.get(id);
+  if (!found) {
+    // Requests write Hidden Power, Return and Frustration with their type or power: hiddenpowerfire60.
+    const plain = /^(hiddenpower|return|frustration)/.test(id) ? id.replace(/\d+$/, '') : id;
+    found = { move: dex.moves.get(id), number: number('moves', plain) };
+    ofDex.set(id, found);
+  }
+  return found;
+}
 
 /** A move as the encoder needs it. pp: the share that is left; usable: 0 or 1 */
 function moveEntry(dex, id, pp, usable) {
-  return { move: dex.moves.get(id), id: plainMove(id), pp, usable };
+  const { move, number } = known(dex, id);
+  return { move, number, pp, usable };
 }
-
-/** Requests write Hidden Power, Return and Frustration with their type or power: hiddenpowerfire60. */
-const plainMove = id => (/^(hiddenpower|return|frustration)/.test(id) ? id.replace(/\d+$/, '') : id);
 
 function ownMoves(tracker, request, place) {
   const { dex } = tracker;
@@ -235,7 +257,7 @@ class Encoder {
     f[n + N.toxic_turns] = Math.min(view.toxicTurns, LONG_TURNS) / LONG_TURNS;
     f[n + N.active_turns] = Math.min(view.activeTurns, LONG_TURNS) / LONG_TURNS;
     f[n + N.perish] = (view.volatiles.perish ?? 0) / 4;
-    for (const name of VOLATILES) if (view.volatiles[name]) f[n + N[name]] = 1;
+    if (view.active) for (const name of VOLATILES) if (view.volatiles[name]) f[n + N[name]] = 1;
     if (rival) this.matchup(n, tracker, view, rival);
     moves.slice(0, layout.moves).forEach((entry, i) => {
       const m = n + layout.pokemon.length + i * layout.move.length;
@@ -246,16 +268,16 @@ class Encoder {
   ids(place, view, moves) {
     const ids = this.shorts;
     const types = view.types;
-    const base = toID(view.form.baseSpecies);
-    ids[place + ID.species] = number('species', view.form.id) || number('species', base);
+    ids[place + ID.species] =
+      number('species', view.form.id) || number('species', toID(view.form.baseSpecies));
     ids[place + ID.ability] = number('abilities', view.ability);
     ids[place + ID.item] = number('items', view.item);
-    ids[place + ID.type_1] = number('types', types[0]?.toLowerCase() ?? '');
-    ids[place + ID.type_2] = number('types', types[1]?.toLowerCase() ?? '');
-    ids[place + ID.tera_type] = number('types', view.teraType?.toLowerCase() ?? view.teraType);
+    ids[place + ID.type_1] = typeNumber(types[0] ?? '');
+    ids[place + ID.type_2] = typeNumber(types[1] ?? '');
+    ids[place + ID.tera_type] = typeNumber(view.teraType);
     ids[place + ID.status] = number('statuses', view.status);
     moves.slice(0, layout.moves).forEach((entry, i) => {
-      ids[place + ID.move_1 + i] = number('moves', entry.id);
+      ids[place + ID.move_1 + i] = entry.number;
     });
     ids[place + ID.last_move] = number('moves', view.lastMove);
   }
@@ -263,9 +285,8 @@ class Encoder {
   /** How the types of two Pokémon meet, and which of them is faster. */
   matchup(n, tracker, view, rival) {
     const { dex } = tracker;
-    const worst = (types, target) => Math.max(...types.map(type => effectiveness(dex, type, target)));
-    this.floats[n + N.threat] = worst(rival.types, view.types) / 2;
-    this.floats[n + N.pressure] = worst(view.types, rival.types) / 2;
+    this.floats[n + N.threat] = worst(dex, rival.types, view.types) / 2;
+    this.floats[n + N.pressure] = worst(dex, view.types, rival.types) / 2;
     this.floats[n + N.faster] = speed(view) > speed(rival) ? 1 : 0;
   }
 
@@ -329,6 +350,13 @@ class Encoder {
       f[place + S[id]] = Math.min(1, conditions[id].layers / (MOST_LAYERS[id] ?? 1));
     }
   }
+}
+
+/** The highest multiplier that one of the types has against a target's. */
+function worst(dex, types, target) {
+  let most = 0;
+  for (const type of types) most = Math.max(most, effectiveness(dex, type, target));
+  return most;
 }
 
 function speed(view) {

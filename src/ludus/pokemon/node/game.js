@@ -65,6 +65,7 @@ class Game {
       this.asked[side.n] = !request.wait;
       if (!updated) this.refused[side.n].clear();
       this.trackers[side.n].takeRequest(request);
+      if (this.table.lines) this.say(side.n, `|request|${JSON.stringify(request)}`);
     };
   }
 

@@ -9,6 +9,24 @@
 const SIDES = { p1: 0, p2: 1 };
 const STATS = ['atk', 'def', 'spa', 'spd', 'spe', 'accuracy', 'evasion'];
 
+/** Dex -> details -> what they say. */
+const descriptions = new Map();
+
+/** details: e.g. 'Rayquaza, L72, M, shiny' */
+function described(dex, details) {
+  let known = descriptions.get(dex);
+  if (!known) descriptions.set(dex, (known = new Map()));
+  let found = known.get(details);
+  if (!found) {
+    const parts = details.split(', ');
+    const level = parts.find(part => /^L\d+$/.test(part));
+    const species = dex.species.get(parts[0].replace('-*', ''));
+    found = { species, level: level ? Number(level.slice(1)) : 100 };
+    known.set(details, found);
+  }
+  return found;
+}
+
 /** A Pokémon as a seat has seen it. null: not known; '': known to be absent. */
 class Seen {
   constructor(dex, name, details) {
@@ -24,13 +42,11 @@ class Seen {
     this.leave();
   }
 
-  /** details: e.g. 'Rayquaza, L72, M, shiny' */
   describe(dex, details) {
-    const parts = details.split(', ');
+    const { species, level } = described(dex, details);
     this.details = details;
-    this.species = this.form = dex.species.get(parts[0].replace('-*', ''));
-    const level = parts.find(part => /^L\d+$/.test(part));
-    this.level = level ? Number(level.slice(1)) : 100;
+    this.species = this.form = species;
+    this.level = level;
   }
 
   /** Forget what a Pokémon loses when it leaves the field. */
@@ -53,7 +69,7 @@ class Seen {
   }
 
   get typeNames() {
-    if (this.tera) return this.tera === 'Stellar' ? this.form.types : [this.tera];
+    if (this.tera && this.tera !== 'Stellar') return [this.tera];
     const types = this.types ?? this.form.types;
     return this.added ? [...types, this.added] : types;
   }
@@ -396,4 +412,4 @@ const HANDLERS = {
   '-swapsideconditions': tracker => tracker.conditions.reverse(),
 };
 
-module.exports = { SIDES, STATS, Seen, Tracker, toID };
+module.exports = { SIDES, STATS, Tracker, described, toID };
