@@ -50,6 +50,8 @@ class Setup:
     """Whether to send the protocol lines of every battle, for logs and replays."""
     teams: tuple[tuple[str, str], ...] = ()
     """Name and text of each team to draw from; empty: the format makes teams at random."""
+    watching: bool = False
+    """Whether the battles are played elsewhere, so that no teams are needed here."""
 
 
 @dataclass
@@ -68,6 +70,12 @@ class Meters:
     simulator_ms: float = 0.0
     encoding_ms: float = 0.0
     """Reading lines and writing observations, in Node."""
+    unavailable: int = 0
+    """Choices that turned out to be impossible, as a switch of a Pokémon that is trapped unseen."""
+    invalid: int = 0
+    """Choices that should never have been offered."""
+    defaults: int = 0
+    """Decisions without any choice that we know of, made by the simulator."""
 
     def add(self, before: Message, now: Message) -> None:
         """now: what a process has counted since its start"""
@@ -82,6 +90,9 @@ NAMES = {
     "bytesOut": "bytes_out",
     "simulatorMs": "simulator_ms",
     "encodingMs": "encoding_ms",
+    "unavailable": "unavailable",
+    "invalid": "invalid",
+    "defaults": "defaults",
 }
 
 
@@ -108,7 +119,7 @@ class Node:
         self._end = weakref.finalize(self, _end, self.process, self.selector, self.stderr)
         self._write({
             "format": setup.format, "maxTurns": setup.max_turns, "lines": setup.lines,
-            "teams": [list(team) for team in setup.teams] or None,
+            "watching": setup.watching, "teams": [list(team) for team in setup.teams] or None,
         })  # fmt: skip
 
     def hello(self, patience_s: float = PATIENCE_S) -> Message:

@@ -3,7 +3,7 @@
  * Bridge: many battles in one process. Each line that comes in is a tick and is answered by one line.
  *
  * Started as: node bridge.js FOLDER_OF_POKEMON_SHOWDOWN fast|plain
- * First line in:  { format, maxTurns, lines, teams: null or [[name, text], ...] }
+ * First line in:  { format, maxTurns, lines, watching, teams: null or [[name, text], ...] }
  * First line out: { ready: { ... } } or { problem: why this can't be played }
  * A tick in:  { tick, start: [[row, seed, number], ...], act: [row, side, action, row, side, action, ...],
  *               stop: [row, ...] }, and for battles that are played elsewhere, of which only lines come here,
@@ -43,17 +43,20 @@ class Bridge {
     this.battles = [];
     this.errors = [];
     this.readingMs = 0; // of lines, within a tick
-    this.defaults = 0; // decisions that the simulator had to make
-    this.meters = { starts: 0, ticks: 0, bytesIn: 0, bytesOut: 0, simulatorMs: 0, encodingMs: 0 };
+    this.meters = {
+      starts: 0, ticks: 0, bytesIn: 0, bytesOut: 0, simulatorMs: 0, encodingMs: 0,
+      unavailable: 0, invalid: 0, // choices that the simulator refused
+      defaults: 0, // decisions that it had to make
+    };
   }
 
   /** What can be known before the first battle. */
-  open({ format, maxTurns, lines, teams }) {
+  open({ format, maxTurns, lines, teams, watching }) {
     const { Dex } = require(`${this.simulator}/dex`);
     const found = Dex.formats.get(format);
     if (!found.exists) return { problem: `the simulator knows no format ${format}` };
     if (found.gameType !== 'singles') return { problem: `${format} is played in ${found.gameType}, not singles` };
-    if (!found.team && !teams) return { problem: `${format} needs teams: give a file or a folder of them` };
+    if (!found.team && !teams && !watching) return { problem: `${format} needs teams: give a file or a folder of them` };
     this.Battle = require(`${this.simulator}/battle`).Battle;
     this.format = found;
     this.dex = Dex.forFormat(found);
@@ -135,7 +138,7 @@ class Bridge {
     meters.simulatorMs += simulated - began - this.readingMs;
     meters.encodingMs += performance.now() - simulated + this.readingMs;
     this.readingMs = 0;
-    return { tick, battles, decisions, choices, errors, said, defaults: this.defaults, meters };
+    return { tick, battles, decisions, choices, errors, said, meters };
   }
 }
 

@@ -115,6 +115,9 @@ function condition(text) {
   return { hp: Number(text.slice(0, slash)) / most, most, status: space < 0 ? '' : text.slice(space + 1) };
 }
 
+/** What stands in a request where no move can be made: recharging, or gen 1's `fight`. */
+const NO_MOVE = { id: '', type: '???', category: 'Status', basePower: 0, accuracy: true, priority: 0, pp: 1 };
+
 /** Dex -> id in a request -> what is always true of the move. */
 const moves = new Map();
 
@@ -125,7 +128,8 @@ function known(dex, id) {
   if (!found) {
     // Requests write Hidden Power, Return and Frustration with their type or power: hiddenpowerfire60.
     const plain = /^(hiddenpower|return|frustration)/.test(id) ? id.replace(/\d+$/, '') : id;
-    found = { move: dex.moves.get(id), number: number('moves', plain) };
+    const move = dex.moves.get(id);
+    found = { move: move.exists ? move : NO_MOVE, number: number('moves', plain) };
     ofDex.set(id, found);
   }
   return found;

@@ -94,10 +94,18 @@ class Game {
 
   /** type: the simulator's kind of message; data: lines of an update, or text */
   receive(type, data) {
+    if (type === 'sideupdate') return this.countRefusal(data);
     if (type !== 'update') return;
     const began = performance.now();
     this.readLines(data);
     this.table.readingMs += performance.now() - began;
+  }
+
+  /** Unavailable: hidden until it was tried, as with trapping. Invalid: a mistake of ours. */
+  countRefusal(text) {
+    const { meters } = this.table;
+    if (text.includes('|error|[Unavailable choice]')) meters.unavailable++;
+    else if (text.includes('|error|')) meters.invalid++;
   }
 
   readLines(data) {
@@ -184,7 +192,7 @@ class Game {
     if (legal || last) return;
     // Nothing that we know of is left: let the simulator choose, which may end the turn.
     encoder.drop();
-    this.table.defaults++;
+    this.table.meters.defaults++;
     this.attempt(() => this.battle.choose(PLAYERS[side], 'default'));
     this.advance();
     this.report();
