@@ -7,7 +7,12 @@ from pokemon_setup import needs_simulator
 
 from ludus.pokemon import install
 
-BATTLES = {"gen9randombattle": 10, "gen9randomdoublesbattle": 8, "gen7randombattle": 8, "gen1randombattle": 10}
+BATTLES = {
+    "gen9randombattle": 10,
+    "gen9randomdoublesbattle": 8,
+    "gen7randombattle": 8,
+    "gen1randombattle": 10,
+}
 
 
 def hashes(speed: str, format: str, battles: int) -> list[str]:

@@ -158,9 +158,7 @@ def test_reward_parts_add_up(table):
             continue
         for row, score, stats in zip(*turn.finished[:3], strict=True):
             stat = dict(zip(STATS, stats.T, strict=True))
-            np.testing.assert_allclose(
-                paid[row], sum(stat[f"reward_{part}"] for part in PARTS), atol=1e-4
-            )
+            np.testing.assert_allclose(paid[row], sum(stat[f"reward_{part}"] for part in PARTS), atol=1e-4)
             np.testing.assert_array_equal(stat["reward_win"], score)
             faints = stat["fainted"]
             np.testing.assert_allclose(stat["reward_knock_out"], 0.5 * (faints[::-1] - faints), atol=1e-5)
@@ -314,7 +312,9 @@ def test_an_error_in_one_battle_leaves_the_others(table, tmp_path, monkeypatch):
         (files / file.name).write_text(file.read_text())
     game = (files / "game.js").read_text()
     wrong = "if (this.row === 1 && this.battle.turn === 3) throw new Error('oops');"
-    broken = game.replace("    this.attempt(() => {\n      if (this", f"    this.attempt(() => {{ {wrong}\n      if (this")
+    broken = game.replace(
+        "    this.attempt(() => {\n      if (this", f"    this.attempt(() => {{ {wrong}\n      if (this"
+    )
     assert broken != game
     (files / "game.js").write_text(broken)
     monkeypatch.setattr(install, "NODE_FILES", files)

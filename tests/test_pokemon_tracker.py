@@ -80,7 +80,12 @@ def test_own_side_is_what_the_request_says(watcher):
     seen = see(watcher)
     assert seen.id(0, "species") == "garchomp" and seen.id(0, "status") == "brn"
     assert seen.number(0, "hp") == 0.5 and seen.number(0, "level") == pytest.approx(0.8)
-    assert [seen.id(0, f"move_{i}") for i in (1, 2, 3, 4)] == ["earthquake", "outrage", "swordsdance", "fireblast"]
+    assert [seen.id(0, f"move_{i}") for i in (1, 2, 3, 4)] == [
+        "earthquake",
+        "outrage",
+        "swordsdance",
+        "fireblast",
+    ]
     assert seen.number(0, "move_1_pp") == 0.5 and seen.number(0, "move_3_usable") == 0
     assert seen.number(2, "fainted") == 1 and seen.field("own_left") == pytest.approx(2 / 6)
     assert seen.legal.nonzero()[0].tolist() == [0, 1, 3, 9]
@@ -170,9 +175,7 @@ def test_terastallised_and_transformed(watcher):
     assert (seen.id(6, "type_1"), seen.id(6, "type_2")) == ("flying", "none")
     assert seen.number(6, "terastallized") == 1 and seen.field("foe_gimmick_left") == 0
     assert seen.number(0, "move_1_damage") == 0, "Earthquake does not reach it any more"
-    ditto = see(
-        watcher, "|switch|p2a: Ditto|Ditto, L85|100/100", "|-transform|p2a: Ditto|p1a: Garchomp"
-    )
+    ditto = see(watcher, "|switch|p2a: Ditto|Ditto, L85|100/100", "|-transform|p2a: Ditto|p1a: Garchomp")
     assert ditto.id(6, "species") == "garchomp" and ditto.number(6, "transformed") == 1
 
 
@@ -202,7 +205,9 @@ def test_gimmick_and_revival(watcher):
     assert seen.legal.nonzero()[0].tolist() == [10] and seen.field("revival") == 1
 
 
-@pytest.mark.parametrize("format", ["gen9randombattle", "gen8randombattle", "gen9bssfactory", "gen2randombattle"])
+@pytest.mark.parametrize(
+    "format", ["gen9randombattle", "gen8randombattle", "gen9bssfactory", "gen2randombattle"]
+)
 def test_lines_alone_give_the_same_observations(format):
     """Every decision of some battles, through the bridge and through their lines."""
     needs_simulator()
@@ -231,6 +236,61 @@ def test_lines_alone_give_the_same_observations(format):
     finally:
         table.close()
         watcher.close()
+
+
+OPEN_IDS = ("species", "type_1", "type_2", "status", "last_move")
+OPEN_NUMBERS = [
+    layout.column(name)
+    for name in layout.NUMBERS
+    if name.startswith("boost_") or name.endswith("_turns") or name in (
+        "level", "fainted", "terastallized", "substitute", "confusion", "leechseed", "taunt", "encore", "disable",
+        "yawn", "attract", "perish", "mustrecharge", "charging", "dynamax", "transformed",
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["gen9randombattle", "gen7randombattle", "gen3randombattle"])
+def test_what_is_open_is_tracked_exactly(format):
+    """The active Pokémon as its opponent sees it, beside what its owner knows of it."""
+    needs_simulator()
+    table = PokemonTable(8, format)
+    rng, compared = np.random.default_rng(2), 0
+    first: dict[int, np.ndarray] = {}
+    illusions = [i for i, name in enumerate(layout.vocabulary()["species"]) if name.startswith("zor")]
+    try:
+        turn = table.reset(2)
+        for _ in range(250):
+            for row in range(8):
+                obs = turn.obs[row].copy()
+                if turn.seat[row] == 0:
+                    first[row] = obs
+                    continue
+                if row not in first:
+                    continue  # it decides alone
+                other = first.pop(row)
+                if obs["field"][0] != other["field"][0] or not other["field"][1] or not obs["field"][1]:
+                    continue  # not of the same moment
+                if np.isin([obs["ids"][:6, 0], other["ids"][:6, 0]], illusions).any():
+                    continue  # what they show is meant to be wrong
+                for owner, rival in ((obs, other), (other, obs)):
+                    compare_active(owner, rival)
+                    compared += 1
+            turn = table.step(random_choice(turn.legal, rng))
+        assert compared > 1000
+    finally:
+        table.close()
+
+
+def compare_active(owner, rival):
+    for name in OPEN_IDS:
+        column = layout.IDS.index(name)
+        assert owner["ids"][0, column] == rival["ids"][6, column], name
+    hp = layout.column("hp")
+    assert owner["numbers"][0, hp] == pytest.approx(rival["numbers"][6, hp], abs=0.011)
+    for column in OPEN_NUMBERS:
+        assert owner["numbers"][0, column] == rival["numbers"][6, column], layout.NUMBERS[column]
+    item = layout.IDS.index("item")
+    assert rival["ids"][6, item] in (0, owner["ids"][0, item])
 
 
 def test_a_seat_sees_nothing_that_is_hidden():

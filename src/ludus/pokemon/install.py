@@ -102,7 +102,9 @@ def _run_npm(where: Path) -> None:
             command, cwd=where, capture_output=True, text=True, errors="replace", timeout=NPM_LIMIT_S
         )
     except subprocess.TimeoutExpired:
-        raise Failure(f"npm did not finish within {NPM_LIMIT_S:.0f} s: check the network, try again") from None
+        raise Failure(
+            f"npm did not finish within {NPM_LIMIT_S:.0f} s: check the network, try again"
+        ) from None
     except OSError as error:
         raise Usage(f"{npm} can't be run ({error.strerror}): install npm") from None
     if done.returncode:

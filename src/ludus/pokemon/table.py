@@ -248,7 +248,9 @@ class PokemonTable:
             finished = Finished(np.array(rows), np.stack(scores), np.stack(stats))
         if self._last_seen:
             last = np.concatenate(self._last_seen)
-            last_obs = LastSeen(last["row"].astype(np.int64), last["side"].astype(np.int64), last["obs"].copy())
+            last_obs = LastSeen(
+                last["row"].astype(np.int64), last["side"].astype(np.int64), last["obs"].copy()
+            )
         turn = Turn(
             self._obs, self._legal, self._seat.copy(), self._reward.copy(), self._ended.copy(),
             self._truncated.copy(), finished, last_obs,

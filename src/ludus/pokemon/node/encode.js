@@ -61,7 +61,7 @@ class View {
   static own(dex, entry, active, seen) {
     const view = new View();
     const { species, level } = described(dex, entry.details);
-    view.form = active && seen ? seen.form : species;
+    view.form = active && seen && isFormOf(seen, species) ? seen.form : species;
     view.level = level;
     const { hp, most, status } = condition(entry.condition);
     view.hp = hp;
@@ -84,8 +84,7 @@ class View {
     view.hp = seen.hp;
     view.status = seen.status;
     view.stats = estimatedStats(seen.form, seen.level, dex.gen);
-    const possible = seen.form.abilities;
-    view.ability = seen.ability ?? (Object.keys(possible).length === 1 ? toID(possible[0]) : null);
+    view.ability = seen.ability ?? onlyAbility(dex, seen.form);
     view.item = seen.item;
     view.tera = seen.tera;
     view.teraType = seen.tera || null;
@@ -101,9 +100,21 @@ class View {
     this.asleepTurns = seen ? seen.asleepTurns : 0;
     this.toxicTurns = seen ? seen.toxicTurns : 0;
     this.activeTurns = seen ? seen.activeTurns : 0;
-    this.types = seen ? seen.typeNames : this.tera && this.tera !== 'Stellar' ? [this.tera] : this.form.types;
+    this.types = this.tera && this.tera !== 'Stellar' ? [this.tera] : (seen?.types ?? this.form.types);
+    if (seen?.added && !this.tera) this.types = [...this.types, seen.added];
     this.active = seen ? seen.active : false;
   }
+}
+
+/** The ability that a species must have, or null if there are several. */
+function onlyAbility(dex, species) {
+  if (dex.gen < 3) return 'noability';
+  return species.abilities[1] || species.abilities.H ? null : toID(species.abilities[0]);
+}
+
+/** Whether what is seen can be this species in another form: a disguised Pokémon is seen as another. */
+function isFormOf(seen, species) {
+  return seen.volatiles.transformed || seen.form.baseSpecies === species.baseSpecies;
 }
 
 /** text: e.g. '57/270 brn' or '0 fnt' */

@@ -33,8 +33,10 @@ class Seen {
     this.name = name;
     this.hp = 1;
     this.status = '';
-    this.ability = null;
+    this.ability = null; // as it is now
+    this.bornAbility = null; // as it is again after leaving the field
     this.item = null;
+    this.spentItem = ''; // lines may name it as a cause after it is gone
     this.tera = '';
     this.moves = new Map(); // id -> how often it was used
     this.revealed = false;
@@ -54,6 +56,7 @@ class Seen {
     this.active = false;
     this.boosts = Object.fromEntries(STATS.map(stat => [stat, 0]));
     this.volatiles = {}; // name -> a number, 1 unless it counts something
+    this.ability = this.bornAbility;
     this.types = null; // if they aren't those of its form
     this.added = ''; // a third type
     this.copied = null; // moves of the Pokémon it transformed into, as `moves`
@@ -68,10 +71,22 @@ class Seen {
     return this.status === 'fnt';
   }
 
-  get typeNames() {
-    if (this.tera && this.tera !== 'Stellar') return [this.tera];
-    const types = this.types ?? this.form.types;
-    return this.added ? [...types, this.added] : types;
+  showAbility(id) {
+    this.ability = this.bornAbility = id;
+  }
+
+  showItem(id) {
+    if (id !== this.spentItem) this.item = id;
+  }
+
+  gainItem(id) {
+    this.item = id;
+    this.spentItem = '';
+  }
+
+  loseItem(id) {
+    this.item = '';
+    this.spentItem = id;
   }
 }
 
@@ -141,8 +156,8 @@ class Tracker {
     if (!/^p[12]/.test(owner)) return;
     const pokemon = this.find(owner);
     if (!pokemon) return;
-    if (from.startsWith('ability: ')) pokemon.ability = toID(from.slice(9));
-    else if (from.startsWith('item: ') && parts[1] !== '-enditem') pokemon.item = toID(from.slice(6));
+    if (from.startsWith('ability: ')) pokemon.showAbility(toID(from.slice(9)));
+    else if (from.startsWith('item: ')) pokemon.showItem(toID(from.slice(6)));
   }
 }
 
@@ -218,8 +233,10 @@ function unmask(tracker, [, , ident, details]) {
 function changeForm(tracker, parts, lasting) {
   const pokemon = tracker.find(parts[2]);
   if (!pokemon) return;
-  if (lasting) pokemon.describe(tracker.dex, parts[3]);
-  else pokemon.form = tracker.dex.species.get(parts[3]);
+  if (lasting) {
+    pokemon.describe(tracker.dex, parts[3]);
+    pokemon.ability = pokemon.bornAbility = null; // a form may have another
+  } else pokemon.form = tracker.dex.species.get(parts[3]);
 }
 
 function usedMove(tracker, parts) {
@@ -271,6 +288,7 @@ function transform(tracker, [, , ident, target]) {
   if (!pokemon || !model) return;
   pokemon.form = model.form;
   pokemon.types = model.types;
+  pokemon.ability = model.ability;
   pokemon.copied = new Map([...(model.copied ?? model.moves).keys()].map(id => [id, 0]));
   pokemon.boosts = { ...model.boosts };
   pokemon.volatiles.transformed = 1;
@@ -318,18 +336,21 @@ function couldNotMove(tracker, parts) {
 function setAbility(tracker, parts) {
   const pokemon = tracker.find(parts[2]);
   if (!pokemon) return;
-  pokemon.ability = toID(parts[3]);
+  const id = toID(parts[3]);
+  const from = parts.find(part => part.startsWith('[from] '));
+  if (!from) return pokemon.showAbility(id);
+  pokemon.ability = id; // somebody else's, until it leaves the field
   const of = parts.find(part => part.startsWith('[of] '));
-  const traced = parts.includes('[from] ability: Trace');
-  const source = traced && of ? tracker.find(of.slice(5)) : null;
-  if (source) source.ability = pokemon.ability;
+  if (from !== '[from] ability: Trace' || !of) return;
+  pokemon.bornAbility = 'trace';
+  tracker.find(of.slice(5))?.showAbility(id);
 }
 
 function activate(tracker, parts) {
   const pokemon = /^p[12]/.test(parts[2]) ? tracker.find(parts[2]) : null;
   if (!pokemon || !parts[3]) return;
-  if (parts[3].startsWith('ability: ')) pokemon.ability = toID(parts[3].slice(9));
-  else if (parts[3].startsWith('item: ')) pokemon.item = toID(parts[3].slice(6));
+  if (parts[3].startsWith('ability: ')) pokemon.showAbility(toID(parts[3].slice(9)));
+  else if (parts[3].startsWith('item: ')) pokemon.showItem(toID(parts[3].slice(6)));
 }
 
 function cureTeam(tracker, parts) {
@@ -392,8 +413,8 @@ const HANDLERS = {
   }),
   '-mustrecharge': ofPokemon(pokemon => (pokemon.volatiles.mustrecharge = 1)),
   '-prepare': ofPokemon(pokemon => (pokemon.volatiles.charging = 1)),
-  '-item': ofPokemon((pokemon, parts) => (pokemon.item = toID(parts[3]))),
-  '-enditem': ofPokemon(pokemon => (pokemon.item = '')),
+  '-item': ofPokemon((pokemon, parts) => pokemon.gainItem(toID(parts[3]))),
+  '-enditem': ofPokemon((pokemon, parts) => pokemon.loseItem(toID(parts[3]))),
   '-ability': setAbility,
   '-endability': ofPokemon(pokemon => (pokemon.ability = '')),
   '-activate': activate,
