@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from pokemon_setup import needs_simulator
 
 from ludus.core import seeds
 from ludus.pokemon.bots import BOTS
 from ludus.pokemon.table import PokemonTable
+from pokemon_setup import needs_simulator
 
 ROWS = 20
 

@@ -81,7 +81,7 @@ def test_npm_fails_with_its_reason_and_leaves_nothing(machine):
                  "npm error A complete log of this run can be found in: /somewhere")
         """,
     )
-    with pytest.raises(Failure, match="could not install the Pokémon simulator: 404 no such package$"):
+    with pytest.raises(Failure, match=r"could not install the Pokémon simulator: 404 no such package$"):
         install.install()
     assert [path.suffix for path in install.folder().parent.iterdir()] == [".lock"]
 

@@ -3,9 +3,9 @@
 import subprocess
 
 import pytest
-from pokemon_setup import needs_simulator
 
 from ludus.pokemon import install
+from pokemon_setup import needs_simulator
 
 BATTLES = {
     "gen9randombattle": 10,

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from pokemon_setup import needs_simulator, random_choice
 
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
@@ -16,6 +15,7 @@ from ludus.pokemon import install, layout
 from ludus.pokemon.bridge import Pool, Setup
 from ludus.pokemon.rewards import PARTS, Rewards
 from ludus.pokemon.table import STATS, PokemonTable
+from pokemon_setup import needs_simulator, random_choice
 
 RUNS = ["gen9randombattle", "gen8randombattle", "gen7randombattle", "gen4randombattle", "gen1randombattle"]
 
@@ -225,7 +225,7 @@ Timid Nature
 def test_teams_from_a_folder(table, tmp_path):
     (tmp_path / "pikachu.txt").write_text(TEAM)
     (tmp_path / "snorlax.txt").write_text(
-        "Snorlax @ Leftovers\nAbility: Thick Fat\nTera Type: Normal\nEVs: 252 HP / 252 Atk\n- Body Slam\n- Rest\n"
+        "Snorlax @ Leftovers\nAbility: Thick Fat\nTera Type: Normal\nEVs: 252 HP\n- Body Slam\n- Rest\n"
     )
     battles = table(6, "gen9ou", team=str(tmp_path))
     turn = battles.reset(4)

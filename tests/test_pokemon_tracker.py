@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from pokemon_setup import needs_simulator, random_choice
 
 from ludus.pokemon import layout
 from ludus.pokemon.table import PokemonTable
 from ludus.pokemon.watch import Watcher
+from pokemon_setup import needs_simulator, random_choice
 
 
 def entry(name, condition="300/300", active=False, **more):
@@ -16,18 +16,18 @@ def entry(name, condition="300/300", active=False, **more):
         "ident": f"p1: {name}", "details": f"{name}, L80, M", "condition": condition, "active": active,
         "stats": {"atk": 250, "def": 200, "spa": 150, "spd": 180, "spe": 220},
         "moves": ["earthquake", "outrage", "swordsdance", "fireblast"], "baseAbility": "roughskin",
-        "item": "leftovers", "ability": "roughskin", "teraType": "Steel", "terastallized": "", "reviving": False,
-        **more,
+        "item": "leftovers", "ability": "roughskin", "teraType": "Steel", "terastallized": "",
+        "reviving": False, **more,
     }  # fmt: skip
 
 
 def request(**changes):
     moves = [
-        {"move": "Earthquake", "id": "earthquake", "pp": 8, "maxpp": 16, "target": "allAdjacent", "disabled": False},
-        {"move": "Outrage", "id": "outrage", "pp": 16, "maxpp": 16, "target": "randomNormal", "disabled": False},
-        {"move": "Swords Dance", "id": "swordsdance", "pp": 32, "maxpp": 32, "target": "self", "disabled": True},
-        {"move": "Fire Blast", "id": "fireblast", "pp": 8, "maxpp": 8, "target": "normal", "disabled": False},
-    ]  # fmt: skip
+        {"id": "earthquake", "pp": 8, "maxpp": 16, "disabled": False},
+        {"id": "outrage", "pp": 16, "maxpp": 16, "disabled": False},
+        {"id": "swordsdance", "pp": 32, "maxpp": 32, "disabled": True},
+        {"id": "fireblast", "pp": 8, "maxpp": 8, "disabled": False},
+    ]
     team = [entry("Garchomp", "150/300 brn", active=True), entry("Toxapex"), entry("Snorlax", "0 fnt")]
     asked = {"active": [{"moves": moves}], "side": {"name": "p1", "id": "p1", "pokemon": team}}
     return asked | changes
@@ -243,8 +243,8 @@ OPEN_NUMBERS = [
     layout.column(name)
     for name in layout.NUMBERS
     if name.startswith("boost_") or name.endswith("_turns") or name in (
-        "level", "fainted", "terastallized", "substitute", "confusion", "leechseed", "taunt", "encore", "disable",
-        "yawn", "attract", "perish", "mustrecharge", "charging", "dynamax", "transformed",
+        "level", "fainted", "terastallized", "substitute", "confusion", "leechseed", "taunt", "encore",
+        "disable", "yawn", "attract", "perish", "mustrecharge", "charging", "dynamax", "transformed",
     )
 ]  # fmt: skip
 

@@ -113,7 +113,8 @@ class Node:
         )
         assert self.process.stdin is not None and self.process.stdout is not None
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
-        _enlarge(self.stdin), _enlarge(self.stdout)
+        _enlarge(self.stdin)
+        _enlarge(self.stdout)
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.stdout, selectors.EVENT_READ)
         self._end = weakref.finalize(self, _end, self.process, self.selector, self.stderr)

@@ -1,4 +1,4 @@
-"""Installs the simulator: the pinned npm package in a cache folder named by its lock. Knows npm, no battles."""
+"""Installs the simulator: the pinned npm package in a cache folder named by its lock. Knows no battles."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ if os.name == "posix":
     import fcntl
 
 NODE_FILES = Path(__file__).parent / "node"
-PINNED = ("package.json", "package-lock.json")
+PINNED = ("package.json", "package-lock.json", "server-config.js")
 OLDEST_NODE = 18
 NPM_LIMIT_S = 900.0
 COMMAND = "ludus pokemon setup"
@@ -89,9 +89,17 @@ def _install_into(place: Path) -> None:
         for name in PINNED:
             shutil.copy(NODE_FILES / name, making / name)
         _run_npm(making)
+        _prepare_server(making / "node_modules" / "pokemon-showdown")
         making.rename(place)
     finally:
         shutil.rmtree(making, ignore_errors=True)
+
+
+def _prepare_server(showdown: Path) -> None:
+    """What the server looks for in its own folder, and the package doesn't have."""
+    (showdown / "logs" / "repl").mkdir(parents=True, exist_ok=True)
+    (showdown / "config").mkdir(exist_ok=True)
+    shutil.copy(NODE_FILES / "server-config.js", showdown / "config" / "config.js")
 
 
 def _run_npm(where: Path) -> None:
@@ -129,7 +137,7 @@ def _reason(stderr: str) -> str:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Waits for any other process that is installing the same. Elsewhere than on POSIX, the rename decides."""
+    """Waits for any other process that is installing the same. Without POSIX locks, the rename decides."""
     with path.open("a") as lock:
         if os.name == "posix":
             with suppress(OSError):  # a file system without locks

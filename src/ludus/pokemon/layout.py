@@ -1,4 +1,4 @@
-"""Layout: what the numbers of an observation are called, and the records that travel. Written by node/encode.js."""
+"""Layout: what the numbers of an observation are called, as node/layout.json says and node/encode.js writes."""
 
 import json
 from functools import cache
