@@ -5,6 +5,7 @@ import socket
 
 import psutil
 import pytest
+
 from ludus.core.errors import Usage
 from ludus.pokemon.server import HOST, Server
 from pokemon_setup import needs_simulator

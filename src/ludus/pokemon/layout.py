@@ -1,4 +1,4 @@
-"""Layout: what the numbers of an observation are called, as node/layout.json says and node/encode.js writes."""
+"""Layout: what the numbers of an observation are called (node/layout.json). node/encode.js writes them."""
 
 import json
 from functools import cache

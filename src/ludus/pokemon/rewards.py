@@ -9,6 +9,9 @@ FACTS = ("turns", "fainted", "lost", "failed", "switched")
 PARTS = ("win", "knock_out", "left", "hit_points", "failed_move", "turn", "switch")
 
 
+SEATS = np.arange(2)
+
+
 @dataclass(frozen=True)
 class Rewards:
     """Weights. All but `win` are 0 unless they are set; the last three are penalties."""
@@ -32,21 +35,21 @@ class Rewards:
     def zero_sum(self) -> bool:
         return not (self.failed_move or self.turn or self.switch)
 
-    def parts(self, before: np.ndarray, now: np.ndarray, over: bool, winner: int) -> np.ndarray:
-        """What happened between two counts, [seats, parts]. before, now: float [facts, seats]
+    def parts(self, before: np.ndarray, now: np.ndarray, over: np.ndarray, winner: np.ndarray) -> np.ndarray:
+        """What happened in B battles between two counts, [B, seats, parts].
 
-        winner: a seat, or -1 for none
+        before, now: float [B, facts, seats]; over: bool [B]; winner: int [B], a seat, or -1 for none
         """
-        turns, fainted, lost, failed, switched = now - before
-        paid = np.zeros((2, len(PARTS)))
-        if winner >= 0:
-            paid[winner, 0], paid[1 - winner, 0] = self.win, -self.win
-        paid[:, 1] = self.knock_out * (fainted[::-1] - fainted)
-        if over:
-            all_fainted = now[FACTS.index("fainted")]
-            paid[:, 2] = self.left * (all_fainted[::-1] - all_fainted)
-        paid[:, 3] = self.hit_points * (lost[::-1] - lost)
-        paid[:, 4] = -self.failed_move * failed
-        paid[:, 5] = -self.turn * turns
-        paid[:, 6] = -self.switch * switched
-        return paid
+        turns, fainted, lost, failed, switched = np.moveaxis(now - before, 1, 0)
+        all_fainted = now[:, FACTS.index("fainted")]
+        won = (winner[:, None] == SEATS).astype(float)
+        paid = (
+            self.win * (won - won[:, ::-1]),
+            self.knock_out * (fainted[:, ::-1] - fainted),
+            self.left * (all_fainted[:, ::-1] - all_fainted) * over[:, None],
+            self.hit_points * (lost[:, ::-1] - lost),
+            -self.failed_move * failed,
+            -self.turn * turns,
+            -self.switch * switched,
+        )
+        return np.stack(paid, 2)

@@ -57,7 +57,9 @@ class Server:
         until = time.monotonic() + START_S
         while time.monotonic() < until:
             if self.process.poll() is not None:
-                raise Failure(f"the Showdown server ended with code {self.process.returncode}: {self._said()}")
+                raise Failure(
+                    f"the Showdown server ended with code {self.process.returncode}: {self._said()}"
+                )
             with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), 1.0):
                 return
             time.sleep(0.1)

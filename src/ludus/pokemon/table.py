@@ -198,8 +198,8 @@ class PokemonTable:
         """An answer of a process."""
         self.said += map(tuple, said["said"])
         self.errors += map(tuple, said["errors"])
-        for row, state, winner, turns, *facts in said["battles"]:
-            self._pay(row, state, winner, np.array([turns, turns, *facts]).reshape(len(FACTS), SEATS))
+        if said["battles"]:
+            self._pay(np.array(said["battles"]))
         decisions = np.frombuffer(b64decode(said["decisions"]), self._wire)
         if decisions["last"].any():
             self._last_seen.append(decisions[decisions["last"]])
@@ -218,17 +218,20 @@ class PokemonTable:
         )
         self._has_next[others["row"]] = True
 
-    def _pay(self, row: int, state: int, winner: int, facts: np.ndarray) -> None:
-        """Rewards for what has happened in a row. facts: [facts, seats], sums of this battle"""
-        parts = self.rewards.parts(self._facts[row], facts, state == ENDED, winner)
-        self._parts[row] += parts
-        self._reward[row] += parts.sum(1)
-        self._facts[row] = facts
-        if state == RUNNING:
-            return
-        (self._ended if state == ENDED else self._truncated)[row] = True
-        self._finish(row, winner, facts)
-        self._number[row] += 1
+    def _pay(self, results: np.ndarray) -> None:
+        """Rewards for what has happened. results: [B, 4 + 4 * seats], see node/game.js"""
+        rows, state, winner = results[:, :3].T.astype(int)
+        turns = results[:, 3:4]
+        facts = np.concatenate([turns, turns, results[:, 4:]], 1).reshape(-1, len(FACTS), SEATS)
+        parts = self.rewards.parts(self._facts[rows], facts, state == ENDED, winner)
+        self._parts[rows] += parts
+        self._reward[rows] += parts.sum(2)
+        self._facts[rows] = facts
+        for i in np.flatnonzero(state != RUNNING):
+            row = int(rows[i])
+            (self._ended if state[i] == ENDED else self._truncated)[row] = True
+            self._finish(row, int(winner[i]), facts[i])
+            self._number[row] += 1
 
     def _finish(self, row: int, winner: int, facts: np.ndarray) -> None:
         """The score is the result, whatever else the rewards pay for."""

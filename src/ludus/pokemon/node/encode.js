@@ -8,7 +8,7 @@
 
 const { boostFactor, damage, effectiveness, estimatedStats, multiplier } = require('./damage');
 const { eachLegal, hasFainted, gimmick } = require('./actions');
-const { STATS, described, toID } = require('./tracker');
+const { STATS, described, toID } = require('./seen');
 const layout = require('./layout.json');
 const words = require('./vocabulary.json');
 
