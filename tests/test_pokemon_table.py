@@ -97,6 +97,16 @@ def test_same_seed_same_log(table):
     assert log_of(other)[:200] != logs[0][:200]
 
 
+def test_reset_in_the_middle_starts_anew(table):
+    battles, fresh = table(4, rewards=Rewards(hit_points=1)), table(4, rewards=Rewards(hit_points=1))
+    for _ in play(battles, 1, seed=4):
+        pass
+    again, first = play(battles, 3, seed=9), play(fresh, 3, seed=9)
+    for turn, same in zip(again, first, strict=True):
+        for name in ("obs", "legal", "seat", "reward", "ended", "truncated"):
+            np.testing.assert_array_equal(getattr(turn, name), getattr(same, name), err_msg=name)
+
+
 def test_rows_step_alone(table):
     battles = table(4)
     turn = battles.reset(2)
@@ -238,6 +248,34 @@ def test_teams_from_a_folder(table, tmp_path):
         pass
 
 
+def test_who_is_trapped_unseen_is_asked_again_alone(table, tmp_path):
+    """Whether Dugtrio has Arena Trap is only known when a switch is refused."""
+    trap = "Dugtrio\nAbility: Arena Trap\n- Substitute\n- Hone Claws\n\nSnorlax\nAbility: Thick Fat\n- Rest\n"
+    victim = "Pikachu\nAbility: Static\n- Agility\n- Double Team\n\nBlissey\nAbility: Natural Cure\n- Growl\n"
+    (tmp_path / "trap.txt").write_text(trap)
+    (tmp_path / "victim.txt").write_text(victim)
+    battles = table(12, "gen9anythinggoes", team=str(tmp_path))
+    turn = battles.reset(1)
+    species = np.array(layout.vocabulary()["species"])
+    names = species[turn.obs["ids"][:, 0, 0]]
+    for _ in range(2):  # both lead with their first
+        turn = battles.step(np.full(12, 14))
+    facing = species[turn.obs["ids"][:, 6, 0]]
+    rows = np.flatnonzero((names == "dugtrio") & (facing == "pikachu"))
+    assert len(rows), "some row draws these teams"
+    turn = battles.step(np.zeros(len(rows), int), rows)
+    assert (turn.seat[rows] == 1).all() and turn.legal[rows, 9].all(), "switching looks possible"
+    turn = battles.step(np.full(len(rows), 9), rows)
+    assert (turn.seat[rows] == 1).all(), "the other has chosen already"
+    assert not turn.legal[rows, 8:14].any() and turn.legal[rows, 0].all()
+    trapped = turn.obs["field"][rows, layout.FIELD.index("trapped")]
+    assert (trapped == 1).all() and battles.pool.meters.unavailable == len(rows)
+    turn = battles.step(np.zeros(len(rows), int), rows)
+    assert (turn.seat[rows] == 0).all()
+    np.testing.assert_allclose(turn.obs["field"][rows, layout.FIELD.index("turn")], 0.02)
+    assert battles.pool.meters.invalid == 0
+
+
 def test_illegal_team_shows_the_simulators_reasons(tmp_path):
     needs_simulator()
     (tmp_path / "bad.txt").write_text(TEAM.replace("Surf", "Spore"))
@@ -274,17 +312,26 @@ def test_a_stuck_process_is_replaced(table):
     assert list(battles.pool.meters.lost) == ["it did not answer in time"]
 
 
-def test_a_process_that_talks_nonsense_is_replaced(table, tmp_path, monkeypatch):
+@pytest.fixture
+def change(tmp_path, monkeypatch):
+    """Changes a file of the bridge for one test."""
+
+    def make(name, old, new):
+        files = tmp_path / "node"
+        files.mkdir()
+        for file in install.NODE_FILES.iterdir():
+            (files / file.name).write_text(file.read_text())
+        text = (files / name).read_text()
+        assert text.count(old) == 1
+        (files / name).write_text(text.replace(old, new))
+        monkeypatch.setattr(install, "NODE_FILES", files)
+
+    return make
+
+
+def test_a_process_that_talks_nonsense_is_replaced(table, change):
     """After three ticks, this bridge says a line that is not JSON."""
-    files = tmp_path / "node"
-    files.mkdir()
-    for file in install.NODE_FILES.iterdir():
-        (files / file.name).write_text(file.read_text())
-    bridge = (files / "bridge.js").read_text()
-    broken = bridge.replace("meters.ticks++;", "if (++meters.ticks === 3) write('what?\\n');")
-    assert broken != bridge
-    (files / "bridge.js").write_text(broken)
-    monkeypatch.setattr(install, "NODE_FILES", files)
+    change("bridge.js", "meters.ticks++;", "if (++meters.ticks === 3) write('what?\\n');")
     battles = table(2)
     turn = battles.reset(1)
     cut = 0
@@ -305,19 +352,20 @@ def test_a_simulator_that_never_starts_is_given_up(monkeypatch, tmp_path):
         Pool(Setup(), 1)
 
 
-def test_an_error_in_one_battle_leaves_the_others(table, tmp_path, monkeypatch):
-    files = tmp_path / "node"
-    files.mkdir()
-    for file in install.NODE_FILES.iterdir():
-        (files / file.name).write_text(file.read_text())
-    game = (files / "game.js").read_text()
+def test_without_a_known_choice_the_simulator_chooses(table, change):
+    """Here nothing counts as legal for a Pokémon that is poisoned or burnt."""
+    wrong = "if (/ (psn|tox|brn)$/.test(team[0].condition)) return;"
+    change("actions.js", "  if (request.teamPreview) {", f"  {wrong}\n  if (request.teamPreview) {{")
+    battles = table(6)
+    for turn in play(battles, 6):
+        assert turn.legal.any(1).all()
+    meters = battles.pool.meters
+    assert meters.defaults > 0 == meters.invalid and meters.processes == 1 and not battles.errors
+
+
+def test_an_error_in_one_battle_leaves_the_others(table, change):
     wrong = "if (this.row === 1 && this.battle.turn === 3) throw new Error('oops');"
-    broken = game.replace(
-        "    this.attempt(() => {\n      if (this", f"    this.attempt(() => {{ {wrong}\n      if (this"
-    )
-    assert broken != game
-    (files / "game.js").write_text(broken)
-    monkeypatch.setattr(install, "NODE_FILES", files)
+    change("game.js", "      if (this.battle.choose(", f"      {wrong}\n      if (this.battle.choose(")
     battles = table(3)
     turn = battles.reset(1)
     cut = np.zeros(3, int)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from ludus.core.errors import Failure
 from ludus.pokemon import layout
 from ludus.pokemon.table import PokemonTable
 from ludus.pokemon.watch import Watcher
@@ -306,6 +307,13 @@ def test_a_seat_sees_nothing_that_is_hidden():
             assert (ids[:, layout.IDS.index(name)] == 0).all(), name
     finally:
         table.close()
+
+
+def test_lines_that_cannot_be_read_are_named(watcher):
+    watcher.begin(9, 0)
+    with pytest.raises(Failure, match="battle 9 has lines that can't be read"):
+        watcher.feed(9, ["|request|{no"])
+    assert see(watcher, battle=10).id(0, "species") == "garchomp", "others go on"
 
 
 def test_vocabulary_covers_the_dex():

@@ -81,6 +81,7 @@ class PokemonTable:
         self._drain()
         self._seeds = [f"{seeds.derive(seed, 'pokemon', row):016x}" for row in range(self.rows)]
         self._number[:] = -1
+        self._facts[:] = self._parts[:] = 0
         self._lost[:] = True  # nothing is running yet: `submit` starts a battle in every row
         self._clear()
         self._submit_all(self._all)

@@ -52,4 +52,6 @@ class Watcher:
         said = self.pool.receive(0)
         if said is None:
             raise Failure("the process that watched the battles was lost: begin them again")
+        for battle, problem in said["errors"]:
+            raise Failure(f"battle {battle} has lines that can't be read: {problem}")
         return said

@@ -101,7 +101,7 @@ class Bridge {
       touched.add(row);
     }
     for (const [row, side] of watch) this.rows.set(row, new Watched(this.dex, side));
-    for (const [row, lines] of feed) for (const line of lines) this.rows.get(row).feed(line);
+    for (const [row, lines] of feed) this.feed(row, lines);
     for (let i = 0; i < act.length; i += 3) {
       const [row, side, action] = act.slice(i, i + 3);
       const game = this.rows.get(row);
@@ -115,6 +115,14 @@ class Bridge {
     for (const row of touched) this.rows.get(row).report();
     for (const row of decide) this.decide(row);
     return this.answer(tick, choices, began, simulated, start.length);
+  }
+
+  feed(row, lines) {
+    try {
+      for (const line of lines) this.rows.get(row).feed(line);
+    } catch (error) {
+      this.errors.push([row, String(error.message)]);
+    }
   }
 
   decide(row) {

@@ -163,7 +163,7 @@ class Game {
   advance() {
     if (!this.broken) this.attempt(() => this.battle.sendUpdates());
     const state = this.state();
-    this.table.battles.push(this.result(state));
+    this.tell(this.result(state));
     if (this.broken) this.table.errors.push([this.row, this.broken]);
     if (state === RUNNING) return;
     if (state === CUT_OFF) for (const side of [0, 1]) this.ask(side, true);
@@ -171,6 +171,15 @@ class Game {
     this.number++;
     this.start();
     if (this.broken) throw new Error(`no battle can be started: ${this.broken}`);
+  }
+
+  /** A row has one result in each answer. After an end, the next battle's first one waits for the next tick. */
+  tell(result) {
+    const { battles } = this.table;
+    const earlier = battles.findIndex(one => one[0] === this.row);
+    if (earlier < 0) battles.push(result);
+    else if (battles[earlier][1] === RUNNING) battles[earlier] = result;
+    else if (result[1] !== RUNNING) throw new Error('a battle was over as soon as it began');
   }
 
   /** The decisions that are to be made next. */
