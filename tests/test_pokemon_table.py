@@ -250,8 +250,14 @@ def test_teams_from_a_folder(table, tmp_path):
 
 def test_who_is_trapped_unseen_is_asked_again_alone(table, tmp_path):
     """Whether Dugtrio has Arena Trap is only known when a switch is refused."""
-    trap = "Dugtrio\nAbility: Arena Trap\n- Substitute\n- Hone Claws\n\nSnorlax\nAbility: Thick Fat\n- Rest\n"
-    victim = "Pikachu\nAbility: Static\n- Agility\n- Double Team\n\nBlissey\nAbility: Natural Cure\n- Growl\n"
+
+    def one(name, ability, *moves):
+        return f"{name}\nAbility: {ability}\nEVs: 252 HP\n" + "".join(f"- {move}\n" for move in moves) + "\n"
+
+    trap = one("Dugtrio", "Arena Trap", "Substitute", "Hone Claws") + one("Snorlax", "Thick Fat", "Rest")
+    victim = one("Pikachu", "Static", "Agility", "Double Team") + one(
+        "Blissey", "Natural Cure", "Soft-Boiled"
+    )
     (tmp_path / "trap.txt").write_text(trap)
     (tmp_path / "victim.txt").write_text(victim)
     battles = table(12, "gen9anythinggoes", team=str(tmp_path))

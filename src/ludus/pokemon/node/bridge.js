@@ -84,7 +84,7 @@ class Bridge {
     for (const [name, text] of teams) {
       const team = Teams.import(text);
       const reasons = team?.length ? validator.validateTeam(team) : ['it is not a team'];
-      if (reasons) problems.push(`${name}: ${reasons.join(', ')}`);
+      if (reasons) problems.push(`${name}: ${reasons.join(' ')}`);
       else packed.push(Teams.pack(team));
     }
     return { packed, problems };
