@@ -1,7 +1,6 @@
 """The real simulator for tests, installed once. They are skipped where there is no Node, and say so."""
 
 import functools
-import shutil
 import warnings
 
 import numpy as np
@@ -26,10 +25,6 @@ def needs_simulator() -> None:
     if problem():
         warnings.warn(f"the Pokémon simulator is NOT tested: {problem()}", stacklevel=2)
         pytest.skip(problem())
-
-
-def node() -> str:
-    return shutil.which("node") or ""
 
 
 def random_choice(legal: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -120,20 +120,42 @@ def test_rows_step_alone(table):
 
 def test_others_can_be_served_while_rows_wait(table):
     """`submit` and `collect` for groups in turn give what `step` gives for all."""
-    battles, together = table(4, lines=True), table(4, lines=True)
+    weights = Rewards(hit_points=1)
+    battles, together = (table(4, lines=True, rewards=weights, max_turns=10) for _ in range(2))
     groups = [np.array([0, 1]), np.array([2, 3])]
     turn, same = battles.reset(7), together.reset(7)
-    for _ in range(30):
+    paid, cut, seen = np.zeros((4, 2)), np.zeros(4, int), 0
+    for _ in range(60):
         same = together.step(same.legal.argmax(1))
+        paid += same.reward
+        cut += same.truncated
+        seen += 0 if same.last_obs is None else len(same.last_obs.rows)
+    assert cut.all()
     for group in groups:
         battles.submit(turn.legal[group].argmax(1), group)
-    for _ in range(29):
-        for group in groups:
+    for step in range(60):
+        for group in groups[:: 1 - 2 * (step % 2)]:  # asked for out of order, too
             turn = battles.collect(group)
-            battles.submit(turn.legal[group].argmax(1), group)
-    turn = battles.collect()
+            paid[group] -= turn.reward[group]
+            cut[group] -= turn.truncated[group]
+            seen -= 0 if turn.last_obs is None else len(turn.last_obs.rows)
+            others = np.setdiff1d(np.arange(4), group)
+            assert not turn.reward[others].any() and not turn.truncated[others].any()
+            if step < 59:
+                battles.submit(turn.legal[group].argmax(1), group)
+    np.testing.assert_allclose(paid, 0, atol=1e-5)
+    assert not cut.any() and seen == 0
     np.testing.assert_array_equal(turn.obs, same.obs)
     assert sorted(log_of(battles)) == sorted(log_of(together))
+
+
+def test_a_row_that_waits_takes_no_action(table):
+    battles = table(2)
+    turn = battles.reset(1)
+    turn = battles.step(turn.legal.argmax(1))
+    battles.submit(turn.legal.argmax(1))
+    with pytest.raises(Failure, match="row 0 has no decision to make: collect it first"):
+        battles.submit(turn.legal.argmax(1))
 
 
 def test_turn_cap_cuts_off_and_shows_both_seats_the_end(table):
@@ -305,6 +327,21 @@ def test_a_killed_process_is_replaced(table):
     np.testing.assert_array_equal(cut, [1, 0, 1, 0])  # its rows alone, each once
     assert battles.pool.meters.processes == 3
     assert list(battles.pool.meters.lost) == ["it ended with code -9"]
+
+
+def test_a_process_that_dies_with_both_groups_waiting(table):
+    battles = table(4)
+    groups = [np.array([0, 1]), np.array([2, 3])]
+    turn = battles.reset(1)
+    turn = battles.step(turn.legal.argmax(1))
+    for group in groups:
+        battles.submit(turn.legal[group].argmax(1), group)
+    os.kill(battles.pool.pids()[0], signal.SIGKILL)
+    for group in groups[::-1]:
+        turn = battles.collect(group)
+        assert turn.truncated.nonzero()[0].tolist() == group.tolist()
+        assert turn.finished.rows.tolist() == group.tolist() and turn.last_obs is None
+    assert (turn.seat == 0).all()
 
 
 def test_a_stuck_process_is_replaced(table):

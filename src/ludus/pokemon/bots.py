@@ -9,7 +9,7 @@ from ludus.pokemon import layout
 from ludus.pokemon.layout import GIMMICK, MOVES, PREVIEW, SWITCH, TEAM
 
 POWER, ACCURACY, DAMAGE, PRIORITY = map(layout.move_columns, ("power", "accuracy", "damage", "priority"))
-HP, FAINTED, THREAT, PRESSURE, FASTER = map(layout.column, ("hp", "fainted", "threat", "pressure", "faster"))
+HP, THREAT, PRESSURE, FASTER = map(layout.column, ("hp", "threat", "pressure", "faster"))
 BOOSTS = [layout.column(f"boost_{stat}") for stat in ("atk", "def", "spa", "spd")]
 FOE = TEAM
 """Row of the opponent's active Pokémon."""

@@ -123,9 +123,9 @@ class Node:
             "watching": setup.watching, "teams": [list(team) for team in setup.teams] or None,
         })  # fmt: skip
 
-    def hello(self, patience_s: float = PATIENCE_S) -> Message:
+    def hello(self) -> Message:
         """What it says about the format; a Usage error if it can't be played."""
-        said = self._read(time.monotonic() + patience_s)
+        said = self._read(time.monotonic() + PATIENCE_S)
         if "problem" in said:
             raise Usage(f"pokemon: {said['problem']}")
         return said["ready"]
@@ -135,8 +135,10 @@ class Node:
         self._write({"tick": self.ticks_sent, **message})
         self.ticks_sent += 1
 
-    def receive(self, patience_s: float = PATIENCE_S) -> Message:
+    def receive(self, patience_s: float) -> Message:
         """The answer to the oldest tick that has none yet."""
+        if not self.ticks_heard:  # the first loads what the format needs
+            patience_s = max(patience_s, PATIENCE_S)
         said = self._read(time.monotonic() + patience_s)
         if said.get("tick") != self.ticks_heard:
             raise Lost("it answered a tick that it was not asked")
@@ -180,7 +182,7 @@ class Node:
 
 
 def _enlarge(pipe: IO[bytes]) -> None:
-    if hasattr(fcntl, "F_SETPIPE_SZ"):
+    if os.name == "posix" and hasattr(fcntl, "F_SETPIPE_SZ"):  # Linux
         with contextlib.suppress(OSError):  # more than this user may have
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
@@ -213,7 +215,7 @@ class Pool:
             for _ in range(processes):
                 self._nodes.append(self._start())
             for node in self._nodes:  # all load at once, then each says hello
-                self.ready = node.hello(patience_s)
+                self.ready = node.hello()
         except Lost as lost:
             self.close()
             raise Failure(f"the Pokémon simulator does not start: {lost}") from None
@@ -255,9 +257,9 @@ class Pool:
         old = self._nodes[index]
         old.process.kill()
         old.close()
-        self._nodes[index] = self._start()
         try:
-            self._nodes[index].hello(self.patience_s)
+            self._nodes[index] = self._start()
+            self._nodes[index].hello()
         except Lost as lost:
             self._replace(index, str(lost))
 

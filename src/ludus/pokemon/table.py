@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ludus.core import seeds
+from ludus.core.errors import Failure
 from ludus.core.spec import Spec
 from ludus.core.table import Finished, LastSeen, Turn, refuse_illegal
 from ludus.pokemon import layout, teams
@@ -69,6 +70,7 @@ class PokemonTable:
         self._reward = np.zeros((n, SEATS), np.float32)
         self._ended = np.zeros(n, bool)
         self._truncated = np.zeros(n, bool)
+        self._busy = np.zeros(n, bool)  # the simulator has it
         self._lost = np.zeros(n, bool)  # its process is gone
         self._number = np.zeros(n, np.int64)  # of the row's battle
         self._facts = np.zeros((n, len(FACTS), SEATS))
@@ -78,16 +80,13 @@ class PokemonTable:
         self._in_flight: list[_Tick] = []
 
     def reset(self, seed: int) -> Turn:
-        self._drain()
+        self.collect()  # answers that nobody waits for any more
         self._seeds = [f"{seeds.derive(seed, 'pokemon', row):016x}" for row in range(self.rows)]
         self._number[:] = -1
         self._facts[:] = self._parts[:] = 0
-        self._lost[:] = True  # nothing is running yet: `submit` starts a battle in every row
-        self._clear()
+        self._lost[:] = True  # nothing is running yet, so a battle is started in every row
         self._submit_all(self._all)
-        turn = self.collect()
-        self._clear()
-        return turn._replace(finished=None, last_obs=None)
+        return self.collect()
 
     def step(self, actions: np.ndarray, rows: np.ndarray | None = None) -> Turn:
         """actions: int32 [N], each legal in its row; with `rows`, only those move and have an action."""
@@ -100,38 +99,34 @@ class PokemonTable:
         actions = np.asarray(actions)
         self._refuse_illegal(moving, actions)
         second = self._has_next[moving]
-        first_rows, first_actions = moving[second], actions[second]
-        self._held[first_rows] = first_actions
-        self._show_next(first_rows)
-        complete = moving[~second]
-        self._submit_all(complete, actions[~second])
+        self._held[moving[second]] = actions[second]
+        self._show_next(moving[second])
+        self._submit_all(moving[~second], actions[~second])
 
     def collect(self, rows: np.ndarray | None = None) -> Turn:
-        """Every row's next decision, after waiting for these rows, or for all."""
-        waiting, later = self._in_flight, list[_Tick]()
-        self._in_flight = []
-        wanted = None if rows is None else np.isin(self._all, rows)
-        while waiting:
-            tick = waiting.pop(0)
-            if wanted is not None and not wanted[tick.rows].any():
-                later.append(tick)
-                continue
-            # A process answers in order: what it was asked before comes first.
-            for earlier in [one for one in later if one.node == tick.node]:
-                later.remove(earlier)
-                self._receive(earlier, waiting, later)
-            self._receive(tick, waiting, later)
-        self._in_flight = later
-        return self._turn()
+        """Every row's next decision, after waiting for these rows, or for all.
+
+        Rewards and ends are told of these rows only, and once.
+        """
+        wanted = np.ones(self.rows, bool) if rows is None else np.isin(self._all, rows)
+        while (tick := self._next_tick(wanted)) is not None:
+            self._receive(tick)
+        return self._turn(wanted)
+
+    def _next_tick(self, wanted: np.ndarray) -> _Tick | None:
+        """The next answer to wait for. A process answers in order, so its oldest tick comes first."""
+        for tick in self._in_flight:
+            if wanted[tick.rows].any():
+                return next(one for one in self._in_flight if one.node == tick.node)
+        return None
 
     def close(self) -> None:
         self.pool.close()
 
-    def _drain(self) -> None:
-        """Take the answers that nobody waits for any more."""
-        self.collect()
-
     def _refuse_illegal(self, rows: np.ndarray, actions: np.ndarray) -> None:
+        if self._busy[rows].any():
+            row = rows[self._busy[rows].argmax()]
+            raise Failure(f"{self.spec.game}: row {row} has no decision to make: collect it first")
         known = len(actions) == 0 or (actions.min() >= 0 and actions.max() < self.spec.actions)
         if not known or not self._legal[rows, actions].all():
             refuse_illegal(self._legal, rows, actions, self.spec.game)
@@ -167,6 +162,7 @@ class PokemonTable:
             first = np.stack([rows[both], np.zeros(both.sum(), int), held[both]], 1)
             message["act"] = np.concatenate([first, act]).ravel().tolist()
         self._held[tick.rows] = -1
+        self._busy[tick.rows] = True
         self.pool.send(tick.node, message)
         self._in_flight.append(tick)
 
@@ -180,20 +176,20 @@ class PokemonTable:
         self._number[rows] += 1
         return [[int(row), self._seeds[row], int(self._number[row])] for row in rows]
 
-    def _receive(self, tick: _Tick, waiting: list[_Tick], later: list[_Tick]) -> None:
+    def _receive(self, tick: _Tick) -> None:
+        """tick: the oldest of its process"""
         said = self.pool.receive(tick.node)
         if said is not None:
+            self._in_flight = [one for one in self._in_flight if one is not tick]
+            self._busy[tick.rows] = False
             self._take(said)
             return
         # All that the process had is gone, its other ticks too.
         self._lost[self._node_of == tick.node] = True
-        gone = [tick, *(one for one in (*waiting, *later) if one.node == tick.node)]
-        for ticks in (waiting, later):
-            ticks[:] = [one for one in ticks if one.node != tick.node]
+        gone = [one for one in self._in_flight if one.node == tick.node]
+        self._in_flight = [one for one in self._in_flight if one.node != tick.node]
         for one in gone:
             self._send(one, None)
-        waiting += self._in_flight
-        self._in_flight = []
 
     def _take(self, said: Message) -> None:
         """An answer of a process."""
@@ -203,7 +199,7 @@ class PokemonTable:
             self._pay(np.array(said["battles"]))
         decisions = np.frombuffer(b64decode(said["decisions"]), self._wire)
         if decisions["last"].any():
-            self._last_seen.append(decisions[decisions["last"]])
+            self._last_seen += list(decisions[decisions["last"]])
             decisions = decisions[~decisions["last"]]
         if not len(decisions):
             return
@@ -245,25 +241,23 @@ class PokemonTable:
         self._finished.append((row, score, stats))
         self._facts[row] = self._parts[row] = 0
 
-    def _turn(self) -> Turn:
+    def _turn(self, wanted: np.ndarray) -> Turn:
+        """What there is to tell of some rows. wanted: bool [N]"""
         finished = last_obs = None
-        if self._finished:
-            rows, scores, stats = zip(*self._finished, strict=True)
+        told = [one for one in self._finished if wanted[one[0]]]
+        if told:
+            rows, scores, stats = zip(*told, strict=True)
             finished = Finished(np.array(rows), np.stack(scores), np.stack(stats))
-        if self._last_seen:
-            last = np.concatenate(self._last_seen)
-            last_obs = LastSeen(
-                last["row"].astype(np.int64), last["side"].astype(np.int64), last["obs"].copy()
-            )
+        seen = [one for one in self._last_seen if wanted[one["row"]]]
+        if seen:
+            last = np.stack(seen)
+            last_obs = LastSeen(last["row"].astype(np.int64), last["side"].astype(np.int64), last["obs"])
         turn = Turn(
-            self._obs, self._legal, self._seat.copy(), self._reward.copy(), self._ended.copy(),
-            self._truncated.copy(), finished, last_obs,
+            self._obs, self._legal, self._seat.copy(), self._reward * wanted[:, None], self._ended & wanted,
+            self._truncated & wanted, finished, last_obs,
         )  # fmt: skip
-        self._clear()
+        self._reward[wanted] = 0
+        self._ended[wanted] = self._truncated[wanted] = False
+        self._finished = [one for one in self._finished if not wanted[one[0]]]
+        self._last_seen = [one for one in self._last_seen if not wanted[one["row"]]]
         return turn
-
-    def _clear(self) -> None:
-        """What a turn has told is not told again."""
-        self._reward[:] = 0
-        self._ended[:] = self._truncated[:] = False
-        self._finished, self._last_seen = [], []
