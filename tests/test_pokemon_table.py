@@ -374,7 +374,7 @@ def change(tmp_path, monkeypatch):
 
 def test_a_process_that_talks_nonsense_is_replaced(table, change):
     """After three ticks, this bridge says a line that is not JSON."""
-    change("bridge.js", "meters.ticks++;", "if (++meters.ticks === 3) write('what?\\n');")
+    change("bridge.js", "meters.ticks++;", "if (++meters.ticks === 3) write(Buffer.from('what?\\n'));")
     battles = table(2)
     turn = battles.reset(1)
     cut = 0

@@ -15,7 +15,9 @@ const words = require('./vocabulary.json');
 const ROWS = 12;
 const TEAM = 6;
 const IDS = layout.ids.length;
-const NUMBERS = layout.pokemon.length + layout.moves * layout.move.length;
+const MOVE_START = layout.pokemon.length;
+const MOVE_NUMBERS = layout.move.length;
+const NUMBERS = MOVE_START + layout.moves * MOVE_NUMBERS;
 const FIELD = layout.field.length + 2 * layout.side.length;
 const HEAD_BYTES = 8; // row int32, side uint8, whether it is a battle's last uint8, 2 empty
 const IDS_BYTES = 2 * ROWS * IDS;
@@ -265,19 +267,26 @@ class Encoder {
     f[n + N.level] = view.level / 100;
     f[n + N.terastallized] = view.tera ? 1 : 0;
     let place = n + N.stat_hp;
-    for (const stat of ['hp', 'atk', 'def', 'spa', 'spd', 'spe']) f[place++] = view.stats[stat] / STAT_SCALE;
-    place = n + N.boost_atk;
+    const { hp, atk, def, spa, spd, spe } = view.stats;
+    for (const stat of [hp, atk, def, spa, spd, spe]) f[place++] = stat / STAT_SCALE;
+    if (view.active) this.onField(n, view);
+    if (rival) this.matchup(n, tracker, view, rival);
+    for (let i = 0; i < moves.length && i < layout.moves; i++) {
+      const m = n + MOVE_START + i * MOVE_NUMBERS;
+      this.move(m, dex, moves[i], view, rival, tracker.weather.id, conditions);
+    }
+  }
+
+  /** What a Pokémon has only while it is on the field. */
+  onField(n, view) {
+    const f = this.floats;
+    let place = n + N.boost_atk;
     for (const stat of STATS) f[place++] = view.boosts[stat] / 6;
     f[n + N.asleep_turns] = view.asleepTurns / 3;
     f[n + N.toxic_turns] = Math.min(view.toxicTurns, LONG_TURNS) / LONG_TURNS;
     f[n + N.active_turns] = Math.min(view.activeTurns, LONG_TURNS) / LONG_TURNS;
     f[n + N.perish] = (view.volatiles.perish ?? 0) / 4;
-    if (view.active) for (const name of VOLATILES) if (view.volatiles[name]) f[n + N[name]] = 1;
-    if (rival) this.matchup(n, tracker, view, rival);
-    moves.slice(0, layout.moves).forEach((entry, i) => {
-      const m = n + layout.pokemon.length + i * layout.move.length;
-      this.move(m, dex, entry, view, rival, tracker.weather.id, conditions);
-    });
+    for (const name of VOLATILES) if (view.volatiles[name]) f[n + N[name]] = 1;
   }
 
   ids(place, view, moves) {
@@ -291,9 +300,7 @@ class Encoder {
     ids[place + ID.type_2] = typeNumber(types[1] ?? '');
     ids[place + ID.tera_type] = typeNumber(view.teraType);
     ids[place + ID.status] = number('statuses', view.status);
-    moves.slice(0, layout.moves).forEach((entry, i) => {
-      ids[place + ID.move_1 + i] = entry.number;
-    });
+    for (let i = 0; i < moves.length && i < layout.moves; i++) ids[place + ID.move_1 + i] = moves[i].number;
     ids[place + ID.last_move] = number('moves', view.lastMove);
   }
 
