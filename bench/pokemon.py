@@ -252,7 +252,7 @@ def play_rival(address: str, battles: int, at_once: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seconds", type=float, default=40, help="of play, for each of our figures")
-    parser.add_argument("--rows", type=int, default=32, help="battles at once")
+    parser.add_argument("--rows", type=int, default=64, help="battles at once")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="of Node")
     parser.add_argument("--battles", type=int, default=120, help="of poke-env, at each concurrency")
     parser.add_argument("--leak-battles", type=int, default=2000, help="while memory is watched")
@@ -273,7 +273,7 @@ def main() -> None:
     figure("pokemon.vs_poke_env", our_speed / speed, "x")
     # On a machine that does other work as well, this one tells more.
     figure("pokemon.vs_poke_env_per_cpu", our_per_cpu / per_cpu, "x")
-    speed_up(args.seconds / 2, args.rows // 4)
+    speed_up(args.seconds / 2, args.rows // 8)
     leaks(args.leak_battles, args.rows)
 
 
