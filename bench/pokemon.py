@@ -174,6 +174,7 @@ def compare(battles: int, at_once: int = 25) -> None:
         for ours, theirs in zip(fast, plain, strict=True):
             total += len(theirs)
             same += sum(one == other for one, other in zip(ours, theirs, strict=True))
+            print(f"{same} of {total} are the same", file=sys.stderr, flush=True)
     figure("pokemon.same_logs", same, f"of {total} battles")
     if same < total:
         raise SystemExit("the faster simulator plays other battles")
