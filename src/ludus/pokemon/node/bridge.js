@@ -1,0 +1,195 @@
+'use strict';
+/**
+ * Bridge: many battles in one process. Each line that comes in is a tick and is answered by one line.
+ *
+ * Started as: node bridge.js FOLDER_OF_POKEMON_SHOWDOWN fast|plain
+ * First line in:  { format, maxTurns, lines, watching, teams: null or [[name, text], ...] }
+ * First line out: { ready: { ... } } or { problem: why this can't be played }
+ * A tick in:  { tick, start: [[row, seed, number], ...], act: [row, side, action, row, side, action, ...],
+ *               stop: [row, ...] }, and for battles that are played elsewhere, of which only lines come here,
+ *             { watch: [[row, side], ...], feed: [[row, [line, ...]], ...], decide: [row, ...] }
+ * A tick out: { tick, battles: [Game.result, ...], decisions: base64 of the encoder's records,
+ *               choices: [[row, text], ...], errors, said, meters }
+ */
+
+const fs = require('fs');
+const path = require('path');
+const { choice, previewChoices } = require('./actions');
+const { Encoder } = require('./encode');
+const { Game } = require('./game');
+const { Tracker } = require('./tracker');
+
+/** A battle that is played elsewhere: what one of its seats has been told. */
+class Watched {
+  constructor(dex, side) {
+    this.tracker = new Tracker(dex, side);
+    this.side = this.tracker.own;
+    this.request = null;
+  }
+
+  feed(line) {
+    if (!line.startsWith('|request|')) return this.tracker.read(line);
+    const text = line.slice('|request|'.length);
+    this.request = text ? JSON.parse(text) : null;
+    if (this.request) this.tracker.takeRequest(this.request);
+  }
+}
+
+class Bridge {
+  constructor(simulator) {
+    this.simulator = simulator;
+    this.rows = new Map();
+    this.said = [];
+    this.battles = [];
+    this.errors = [];
+    this.readingMs = 0; // of lines, within a tick
+    this.meters = {
+      starts: 0, ticks: 0, bytesIn: 0, bytesOut: 0, simulatorMs: 0, encodingMs: 0,
+      unavailable: 0, invalid: 0, // choices that the simulator refused
+      defaults: 0, // decisions that it had to make
+    };
+  }
+
+  /** What can be known before the first battle. */
+  open({ format, maxTurns, lines, teams, watching }) {
+    const { Dex } = require(`${this.simulator}/dex`);
+    const found = Dex.formats.get(format);
+    if (!found.exists) return { problem: `the simulator knows no format ${format}` };
+    if (found.gameType !== 'singles') return { problem: `${format} is played in ${found.gameType}, not singles` };
+    if (!found.team && !teams && !watching) return { problem: `${format} needs teams: give a file or a folder of them` };
+    this.Battle = require(`${this.simulator}/battle`).Battle;
+    this.format = found;
+    this.dex = Dex.forFormat(found);
+    this.previews = previewChoices(this.dex, found);
+    this.encoder = new Encoder(this.previews);
+    this.maxTurns = maxTurns;
+    this.lines = lines;
+    this.teams = null;
+    if (teams) {
+      const { packed, problems } = this.validated(teams);
+      if (problems.length) return { problem: problems.join('; ') };
+      this.teams = packed;
+    }
+    const { actions, recordBytes } = this.encoder;
+    return { ready: { actions, recordBytes, previews: this.previews, gen: this.dex.gen } };
+  }
+
+  /** teams: [[name, text], ...], as people export them or packed */
+  validated(teams) {
+    const { Teams } = require(`${this.simulator}/teams`);
+    const { TeamValidator } = require(`${this.simulator}/team-validator`);
+    const validator = TeamValidator.get(this.format);
+    const packed = [];
+    const problems = [];
+    for (const [name, text] of teams) {
+      const team = Teams.import(text);
+      const reasons = team?.length ? validator.validateTeam(team) : ['it is not a team'];
+      if (reasons) problems.push(`${name}: ${reasons.join(' ')}`);
+      else packed.push(Teams.pack(team));
+    }
+    return { packed, problems };
+  }
+
+  tick({ tick, start = [], act = [], stop = [], watch = [], feed = [], decide = [] }) {
+    const began = performance.now();
+    const touched = new Set();
+    const choices = [];
+    for (const row of stop) this.stop(row);
+    for (const [row, seed, number] of start) {
+      this.stop(row);
+      this.rows.set(row, new Game(this, row, seed, number));
+      touched.add(row);
+    }
+    for (const [row, side] of watch) this.rows.set(row, new Watched(this.dex, side));
+    for (const [row, lines] of feed) this.feed(row, lines);
+    for (let i = 0; i < act.length; i += 3) {
+      const [row, side, action] = act.slice(i, i + 3);
+      const game = this.rows.get(row);
+      if (game instanceof Game) {
+        game.act(side, action);
+        touched.add(row);
+      } else choices.push([row, choice(game.request, this.previews, action)]);
+    }
+    for (const row of touched) this.rows.get(row).advance();
+    const simulated = performance.now();
+    for (const row of touched) this.rows.get(row).report();
+    for (const row of decide) this.decide(row);
+    return this.answer(tick, choices, began, simulated, start.length);
+  }
+
+  feed(row, lines) {
+    try {
+      for (const line of lines) this.rows.get(row).feed(line);
+    } catch (error) {
+      this.errors.push([row, String(error.message)]);
+    }
+  }
+
+  decide(row) {
+    const { side, tracker, request } = this.rows.get(row);
+    if (request && !request.wait) this.encoder.add(row, side, false, tracker, request, null);
+  }
+
+  stop(row) {
+    this.rows.get(row)?.close?.();
+    this.rows.delete(row);
+  }
+
+  answer(tick, choices, began, simulated, starts) {
+    const { battles, errors, said, meters, encoder } = this;
+    this.battles = [];
+    this.errors = [];
+    this.said = [];
+    const decisions = encoder.take();
+    meters.ticks++;
+    meters.starts += starts + battles.filter(result => result[1]).length;
+    meters.simulatorMs += simulated - began - this.readingMs;
+    meters.encodingMs += performance.now() - simulated + this.readingMs;
+    this.readingMs = 0;
+    return { tick, battles, decisions, choices, errors, said, meters };
+  }
+}
+
+/** An answer as bytes. Its long part needs no quoting, so JSON doesn't look through it. */
+function lineOf({ decisions, ...answer }) {
+  if (decisions === undefined) return Buffer.from(`${JSON.stringify(answer)}\n`);
+  const head = Buffer.from(`${JSON.stringify(answer).slice(0, -1)},"decisions":"`);
+  return Buffer.concat([head, Buffer.from(decisions, 'latin1'), Buffer.from('"}\n')]);
+}
+
+/** Writing waits for the reader, so that no more than a tick is ever kept here. */
+function write(bytes) {
+  for (let sent = 0; sent < bytes.length; ) {
+    try {
+      sent += fs.writeSync(1, bytes, sent);
+    } catch (error) {
+      if (error.code === 'EPIPE') process.exit(0);
+      if (error.code !== 'EAGAIN') throw error;
+    }
+  }
+  return bytes.length;
+}
+
+function main(showdown, speed) {
+  const simulator = path.join(path.resolve(showdown), 'dist', 'sim');
+  if (speed === 'fast') require('./fast')(simulator);
+  const bridge = new Bridge(simulator);
+  let opened = false;
+  let rest = '';
+  process.stdin.setEncoding('utf8');
+  process.stdin.on('data', chunk => {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop();
+    for (const line of lines) {
+      bridge.meters.bytesIn += line.length + 1;
+      const given = JSON.parse(line);
+      const answer = opened ? bridge.tick(given) : bridge.open(given);
+      opened = true;
+      bridge.meters.bytesOut += write(lineOf(answer));
+    }
+  });
+  process.stdin.on('end', () => process.exit(0));
+  process.on('SIGINT', () => {}); // who started us decides when to stop
+}
+
+main(process.argv[2], process.argv[3]);
