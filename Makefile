@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
 
-.PHONY: demo test check bench-core bench-train bench-runs bench-gpu bench-blokus format
+.PHONY: demo test check bench-core bench-train bench-runs bench-pokemon bench-retro bench-gpu bench-blokus format
 
 demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 	rm -rf runs/demo-before runs/demo
@@ -31,6 +31,13 @@ bench-runs: $(READY)  ## what it costs that runs can be trusted; thirteen minute
 
 bench-blokus: $(READY)  ## Blokus, search and self-play; eight minutes
 	$(BIN)/python bench/blokus.py
+
+bench-pokemon: $(READY)  ## battles beside poke-env
+	$(BIN)/ludus pokemon setup
+	$(BIN)/python bench/pokemon.py
+
+bench-retro: $(READY)  ## console games beside Gymnasium's vector environments
+	$(BIN)/python bench/retro.py
 
 bench-gpu: $(READY)  ## training on a GPU
 	$(BIN)/python bench/gpu.py

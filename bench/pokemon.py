@@ -41,7 +41,7 @@ class Player:
 
     def __init__(self, table) -> None:
         from ludus.core import seeds
-        from ludus.pokemon.bots import Random
+        from ludus.games.pokemon.bots import Random
 
         self.table, self.bot, self.rng = table, Random(), seeds.rows(1, table.rows)
         self.turn = table.reset(1)
@@ -90,7 +90,7 @@ class Cost(NamedTuple):
 def ours(seconds: float, rows: int, processes: int) -> tuple[float, float]:
     """Battles a second, and for each second of CPU."""
     from figures import figure
-    from ludus.pokemon.table import PokemonTable
+    from ludus.games.pokemon.table import PokemonTable
 
     table = PokemonTable(rows, processes=processes)
     player = Player(table)
@@ -113,7 +113,7 @@ def ours(seconds: float, rows: int, processes: int) -> tuple[float, float]:
 def speed_up(seconds: float, rows: int) -> None:
     """The faster simulator beside the untouched one, in CPU time of one process."""
     from figures import figure
-    from ludus.pokemon.table import PokemonTable
+    from ludus.games.pokemon.table import PokemonTable
 
     costs = []
     for fast in (False, True):
@@ -131,7 +131,7 @@ def leaks(battles: int, rows: int) -> None:
     import psutil
 
     from figures import figure
-    from ludus.pokemon.table import PokemonTable
+    from ludus.games.pokemon.table import PokemonTable
 
     table = PokemonTable(rows)
     player, early = Player(table), None
@@ -153,7 +153,7 @@ def leaks(battles: int, rows: int) -> None:
 
 
 def hashes(speed: str, format: str, first: int, count: int) -> list[str]:
-    from ludus.pokemon import install
+    from ludus.games.pokemon import install
 
     program = str(install.NODE_FILES / "compare.js")
     command = [install.find_node(), program, str(install.showdown()), speed, format, str(first), str(count)]
@@ -195,7 +195,7 @@ def rival_python() -> Path:
 def rival(battles: int) -> tuple[float, float]:
     """Battles a second of poke-env at its best concurrency, and battles for each second of CPU."""
     from figures import figure
-    from ludus.pokemon.server import Server
+    from ludus.games.pokemon.server import Server
 
     python, best, per_cpu = rival_python(), 0.0, 0.0
     for at_once in CONCURRENCY:
@@ -264,7 +264,7 @@ def main() -> None:
     if args.rival:
         return play_rival(args.rival, args.battles, args.at_once)
     from figures import figure
-    from ludus.pokemon import install
+    from ludus.games.pokemon import install
 
     install.install()
     if args.same:

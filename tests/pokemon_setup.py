@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ludus.core.errors import Failure
-from ludus.pokemon import install
+from ludus.games.pokemon import install
 
 
 @functools.cache

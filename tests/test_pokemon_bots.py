@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ludus.core import seeds
-from ludus.pokemon.bots import BOTS
-from ludus.pokemon.table import PokemonTable
+from ludus.games.pokemon.bots import BOTS
+from ludus.games.pokemon.table import PokemonTable
 from pokemon_setup import needs_simulator
 
 ROWS = 20

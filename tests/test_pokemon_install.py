@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ludus.core.errors import Failure, Usage
-from ludus.pokemon import install
+from ludus.games.pokemon import install
 
 
 def script(path: Path, body: str) -> str:
@@ -93,7 +93,7 @@ def test_not_installed_says_how(machine):
 
 def test_two_at_once_install_once(machine):
     script(machine / "bin/npm", GOOD_NPM)
-    code = "from ludus.pokemon import install; print(install.install())"
+    code = "from ludus.games.pokemon import install; print(install.install())"
     several = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=os.environ, text=True)
         for _ in range(3)

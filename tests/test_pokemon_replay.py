@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 
-from ludus.pokemon import replay
-from ludus.pokemon.table import PokemonTable
+from ludus.games.pokemon import replay
+from ludus.games.pokemon.table import PokemonTable
 from pokemon_setup import needs_simulator, random_choice
 
 

@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from ludus.core.errors import Usage
-from ludus.pokemon.server import HOST, Server
+from ludus.games.pokemon.server import HOST, Server
 from pokemon_setup import needs_simulator
 
 

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from ludus.pokemon import install
+from ludus.games.pokemon import install
 from pokemon_setup import needs_simulator
 
 BATTLES = {

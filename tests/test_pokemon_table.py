@@ -11,10 +11,10 @@ import pytest
 
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
-from ludus.pokemon import install, layout
-from ludus.pokemon.bridge import Pool, Setup
-from ludus.pokemon.rewards import PARTS, Rewards
-from ludus.pokemon.table import STATS, PokemonTable
+from ludus.games.pokemon import install, layout
+from ludus.games.pokemon.bridge import Pool, Setup
+from ludus.games.pokemon.rewards import PARTS, Rewards
+from ludus.games.pokemon.table import STATS, PokemonTable
 from pokemon_setup import needs_simulator, random_choice
 
 RUNS = ["gen9randombattle", "gen8randombattle", "gen7randombattle", "gen4randombattle", "gen1randombattle"]

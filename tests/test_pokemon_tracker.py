@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ludus.core.errors import Failure
-from ludus.pokemon import layout
-from ludus.pokemon.table import PokemonTable
-from ludus.pokemon.watch import Watcher
+from ludus.games.pokemon import layout
+from ludus.games.pokemon.table import PokemonTable
+from ludus.games.pokemon.watch import Watcher
 from pokemon_setup import needs_simulator, random_choice
 
 

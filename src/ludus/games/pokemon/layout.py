@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ludus.pokemon.install import NODE_FILES
+from ludus.games.pokemon.install import NODE_FILES
 
 TEAM = 6
 ROWS = 2 * TEAM

@@ -11,7 +11,7 @@ import weakref
 from typing import IO
 
 from ludus.core.errors import Failure, Usage
-from ludus.pokemon import install
+from ludus.games.pokemon import install
 
 HOST = "127.0.0.1"
 PORT = 8000

@@ -13,10 +13,10 @@ import numpy as np
 from ludus.core import seeds
 from ludus.core.errors import Failure
 from ludus.core.spec import Spec
-from ludus.core.table import Finished, LastSeen, Turn, refuse_illegal
-from ludus.pokemon import layout, teams
-from ludus.pokemon.bridge import PATIENCE_S, Message, Pool, Setup
-from ludus.pokemon.rewards import FACTS, PARTS, Rewards
+from ludus.core.table import Finished, LastSeen, Table, Turn, refuse_illegal
+from ludus.games.pokemon import layout, parts, teams
+from ludus.games.pokemon.bridge import PATIENCE_S, Message, Pool, Setup
+from ludus.games.pokemon.rewards import FACTS, PARTS, Rewards
 
 SEATS = 2
 RUNNING, ENDED = 0, 1
@@ -29,13 +29,15 @@ class _Tick(NamedTuple):
     rows: np.ndarray  # int64 [M]
 
 
-class PokemonTable:
+class PokemonTable(Table):
     """N battles. A battle that is over is followed by the next in the same step."""
+
+    finite = True
 
     def __init__(
         self, rows: int, format: str = "gen9randombattle", *, processes: int = 1, team: str = "random",
         max_turns: int = 300, rewards: Rewards | None = None, fast: bool = True, lines: bool = False,
-        patience_s: float = PATIENCE_S,
+        patience_s: float = PATIENCE_S, game: str = "pokemon",
     ) -> None:  # fmt: skip
         """team: `random`, for formats that make teams, or a file or folder of teams to draw from"""
         self.rows, self.rewards = rows, rewards or Rewards()
@@ -46,7 +48,7 @@ class PokemonTable:
         self._wire = layout.wire(actions)
         assert self._wire.itemsize == self.pool.ready["recordBytes"], "node/encode.js has another layout"
         self.spec = Spec(
-            game="pokemon", seats=SEATS, actions=actions, obs_shape=(), obs_dtype=layout.OBS, stats=STATS,
+            game=game, seats=SEATS, actions=actions, parts=parts(), stats=STATS,
             zero_sum=self.rewards.zero_sum, hidden=True,
         )  # fmt: skip
         self._node_of = np.arange(rows) % len(self.pool)

@@ -1,12 +1,13 @@
 """Bots that choose from observations, many battles at once; so they play wherever observations come from."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ludus.core.dice import legal_choice
-from ludus.pokemon import layout
-from ludus.pokemon.layout import GIMMICK, MOVES, PREVIEW, SWITCH, TEAM
+from ludus.core.table import Turn
+from ludus.games.pokemon import layout
+from ludus.games.pokemon.layout import GIMMICK, MOVES, PREVIEW, SWITCH, TEAM
 
 POWER, ACCURACY, DAMAGE, PRIORITY = map(layout.move_columns, ("power", "accuracy", "damage", "priority"))
 HP, THREAT, PRESSURE, FASTER = map(layout.column, ("hp", "threat", "pressure", "faster"))
@@ -90,3 +91,22 @@ class Heuristic:
 
 BOTS: dict[str, type[Bot]] = {"random": Random, "max_power": MaxPower, "heuristic": Heuristic}
 """By name, the strongest last."""
+
+
+class BotPlayer:
+    """A bot at a table of battles."""
+
+    def __init__(self, bot: Bot, rng: np.ndarray) -> None:
+        self.bot, self.rng = bot, rng
+
+    def choose(self, rows: np.ndarray, turn: Turn) -> np.ndarray:
+        streams = self.rng[rows]
+        actions = self.bot.choose(turn.obs[rows], turn.legal[rows], streams)
+        self.rng[rows] = streams
+        return actions
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"rng": self.rng.copy()}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        self.rng[...] = snapshot["rng"]

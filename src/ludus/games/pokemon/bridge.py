@@ -18,7 +18,7 @@ from typing import IO, Any
 import psutil
 
 from ludus.core.errors import Failure, Usage
-from ludus.pokemon import install
+from ludus.games.pokemon import install
 
 if os.name == "posix":
     import fcntl

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from ludus.core.errors import Failure
-from ludus.pokemon import layout
-from ludus.pokemon.bridge import PATIENCE_S, Message, Pool, Setup
+from ludus.games.pokemon import layout
+from ludus.games.pokemon.bridge import PATIENCE_S, Message, Pool, Setup
 
 SIDES = ("p1", "p2")
 

@@ -1,0 +1,142 @@
+"""Pokémon battles on the real Showdown simulator, in Node processes that play many battles each."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ludus.core import game
+from ludus.core.errors import Usage
+from ludus.core.game import Player, Switches
+from ludus.core.spec import Spec
+from ludus.core.table import Table
+
+
+@dataclass(frozen=True)
+class Options:
+    team: str = "random"
+    """random, for formats that make teams, or a file or folder of teams to draw from."""
+    max_turns: int = 300
+    """Turns after which a battle is cut off."""
+    fast_simulator: bool = True
+    """The simulator with faster look-ups, which plays exactly as the untouched one."""
+    processes: int = 1
+    """Node processes of each worker."""
+    win: float = 1.0
+    """Reward for winning; losing costs as much."""
+    knock_out: float = 0.0
+    """Reward for each Pokémon of the opponent that faints; each of one's own costs as much."""
+    left: float = 0.0
+    """Reward at the end for each Pokémon that one has left more than the opponent."""
+    hit_points: float = 0.0
+    """Reward for hit points that the opponent loses, in shares of a Pokémon's; one's own cost as much."""
+    failed_move: float = 0.0
+    """Penalty for a move that fails or meets an immunity."""
+    turn: float = 0.0
+    """Penalty for each turn."""
+    switch: float = 0.0
+    """Penalty for each switch by choice."""
+
+
+FORMAT = "gen9randombattle"
+PLAIN = ("team", "max_turns", "processes")
+"""Options that tables have under the same name."""
+
+
+class Game(game.Game):
+    """Pokémon battles on the Showdown simulator; pokemon:gen1randombattle and the like for another format."""
+
+    options_type = Options
+
+    def __init__(self, name: str, switches: Switches) -> None:
+        known = [field.name for field in fields(Options)]
+        for switch in switches:
+            if switch not in known:
+                raise Usage(f"{name} has no switch {switch!r}: choose from {', '.join(known)}")
+        self.name, self.switches, self.options = name, switches, Options(**switches)
+        self.format = name.partition(":")[2] or FORMAT
+
+    @cached_property
+    def spec(self) -> Spec:  # type: ignore[override]
+        table = self.table(1)
+        table.close()
+        return table.spec
+
+    @property
+    def bots(self) -> list[str]:
+        from ludus.games.pokemon.bots import BOTS
+
+        return list(BOTS)
+
+    def player(self, name: str, table: Table, rng: np.ndarray) -> Player:
+        from ludus.games.pokemon.bots import BOTS, BotPlayer
+
+        if name == game.RANDOM or name not in BOTS:
+            return super().player(name, table, rng)
+        return BotPlayer(BOTS[name](), rng)
+
+    def table(self, rows: int) -> Table:
+        from ludus.games.pokemon.rewards import Rewards
+        from ludus.games.pokemon.table import PokemonTable
+
+        told = asdict(self.options)
+        rewards = Rewards(**{part.name: told[part.name] for part in fields(Rewards)})
+        plain = {name: told[name] for name in PLAIN}
+        return PokemonTable(
+            rows, self.format, rewards=rewards, fast=self.options.fast_simulator, game=self.name, **plain
+        )
+
+    def columns(self, stats: game.Stats) -> dict[str, str | float]:
+        shown: dict[str, str | float] = {
+            "win %": f"{100 * stats['won']:.1f}",
+            "turns": f"{stats['turns']:.1f}",
+            "fainted": f"{stats['fainted']:.2f}",
+            "switches": f"{stats['switches']:.1f}",
+        }
+        return shown | {name: mean for name, mean in stats.items() if name.startswith("reward_") and mean}
+
+    @classmethod
+    def commands(cls) -> dict[str, Callable[..., None]]:
+        return {"setup": set_up, "server": serve}
+
+
+def set_up() -> None:
+    """Install the simulator (npm ci into a cache folder); nothing happens if it is there already."""
+    from ludus.games.pokemon import install
+
+    print(f"the simulator is in {install.install()}")
+
+
+def serve(port: int = 8000) -> None:
+    """A local Showdown server for people and bots, on 127.0.0.1 only, until Ctrl-C.
+
+    Args:
+        port: Where it listens.
+    """
+    import time
+
+    from ludus.games.pokemon.server import Server
+
+    with Server(port) as server:
+        print(f"{server.address} (Ctrl-C ends it)", flush=True)
+        while server.process.poll() is None:
+            time.sleep(0.5)
+    raise Usage("the server ended by itself")
+
+
+def parts() -> tuple[Any, ...]:
+    """What a seat observes: ids and numbers of twelve Pokémon, and the field."""
+    from ludus.core.spec import Part
+    from ludus.games.pokemon import layout
+
+    sizes = tuple(len(layout.vocabulary()[layout.KIND_OF[name]]) for name in layout.IDS)
+    types = layout.OBS.fields
+    assert types is not None
+    ids, numbers, field = (types[name][0] for name in ("ids", "numbers", "field"))
+    return (
+        Part("ids", ids.shape, np.dtype(np.int16), "tokens", vocabulary=sizes),
+        Part("numbers", numbers.shape, np.dtype(np.float32), of="ids"),
+        Part("field", field.shape, np.dtype(np.float32)),
+    )
