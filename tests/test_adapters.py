@@ -20,7 +20,7 @@ from ludus.core.rules import RandomBot
 from ludus.core.spec import Part, Spec
 from ludus.games import adapters
 
-GAMES = games.names()
+GAMES = games.native_names()
 
 
 def lowest_legal(legal: np.ndarray) -> np.ndarray:

@@ -60,7 +60,7 @@ def test_each_layer_overrides_the_one_below(toml):
 
 
 def test_a_games_own_preset_comes_on_top_of_the_general_one():
-    own = games.find("ofc").presets()
+    own = games.find("ofc").presets("ofc")
     config = resolve("ofc", "test")
     assert config.steps == own["test"]["steps"] != resolve("tictactoe", "test").steps
     assert config.settings.gamma == own["default"]["ppo"]["gamma"] != PpoConfig().gamma
@@ -84,7 +84,11 @@ def test_a_file_may_name_the_preset_and_a_flag_overrides_it(toml):
 def test_switches_are_joined_from_all_layers(toml):
     file = str(toml("[switches]\nseats = 2"))
     config = parse(["ofc", "--config", file, "--set", "jokers=0", "--rows", "3"])
-    assert config.switches == {**games.find("ofc").presets()["default"]["switches"], "seats": 2, "jokers": 0}
+    assert config.switches == {
+        **games.find("ofc").presets("ofc")["default"]["switches"],
+        "seats": 2,
+        "jokers": 0,
+    }
     assert config.rows == 3
 
 

@@ -83,7 +83,7 @@ def find_thinker(run: str | None, bot: str, think: str, game: Game) -> Thinker:
     """Who thinks; of whoever doesn't search, it says what does."""
     name = run or bot
     if run is None and not can_search(game):
-        able = ", ".join(other for other in games.names() if can_search(games.open(other)))
+        able = ", ".join(other for other in games.native_names() if can_search(games.open(other)))
         why = "part of the game is hidden" if game.spec.hidden else "it has one seat"
         raise Usage(
             f"{game.name} can't be analyzed: no bot searches it, because {why}; analyze is for {able}"

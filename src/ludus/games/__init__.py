@@ -6,6 +6,7 @@ list to edit. The folder's `__init__` has a class `Game`, of which `tictactoe` i
 
 import importlib
 import pkgutil
+from pathlib import Path
 from typing import Any
 
 from ludus.core.errors import Usage
@@ -19,6 +20,11 @@ def names() -> list[str]:
     """Of the games that come with Ludus."""
     found = (module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
     return sorted(set(found) - set(NOT_GAMES))
+
+
+def native_names() -> list[str]:
+    """Of those that have Rules."""
+    return [name for name in names() if Path(__path__[0], name, "rules.py").exists()]
 
 
 def open(name: str, /, **switches: Any) -> Game:
