@@ -22,9 +22,9 @@ from ludus.core.jit import njit
 from ludus.games.blokus.moves import list_actions
 from ludus.nets import NetConfig
 from ludus.search import Search, SearchConfig
-from ludus.train.build import flat_weights, make_pool, open_game
-from ludus.train.layout import Layout, lay_out
-from ludus.train.pools import Delivery, Pool
+from ludus.training.build import flat_weights, make_pool, open_game
+from ludus.training.layout import Layout, lay_out
+from ludus.training.pools import Delivery, Pool
 
 ROWS = 256
 GAMES, SIMULATIONS = 64, 400

@@ -11,7 +11,7 @@ import torch
 
 from figures import figure
 from ludus.config import Config, resolve
-from ludus.train.loop import Audience, train
+from ludus.training.loop import Audience, train
 
 SECONDS = 30.0
 

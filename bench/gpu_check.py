@@ -27,12 +27,12 @@ from ludus.nets.board import BoardNet
 from ludus.nets.net import Net
 from ludus.processes import make_context
 from ludus.search import SearchConfig, list_legal
-from ludus.train.build import flat_weights
-from ludus.train.pools import PoolPlan
-from ludus.train.pools.central import CentralPool
-from ludus.train.seating import Seating
-from ludus.train.weights import Past
-from ludus.train.worker import make_actor
+from ludus.training.build import flat_weights
+from ludus.training.pools import PoolPlan
+from ludus.training.pools.central import CentralPool
+from ludus.training.seating import Seating
+from ludus.training.weights import Past
+from ludus.training.worker import make_actor
 
 GAME = games.open("connect4").native("checked")
 RULES = GAME.rules

@@ -19,11 +19,11 @@ from figures import figure
 from ludus import algos
 from ludus.config import overlay, resolve
 from ludus.store.run import EVENTS, METRICS, read_lines
-from ludus.train.build import flat_weights, make_pool, open_game
-from ludus.train.layout import lay_out
-from ludus.train.loop import Audience, train
-from ludus.train.pools.process import ProcessPool
-from ludus.train.profile import Profile
+from ludus.training.build import flat_weights, make_pool, open_game
+from ludus.training.layout import lay_out
+from ludus.training.loop import Audience, train
+from ludus.training.pools.process import ProcessPool
+from ludus.training.profile import Profile
 
 SOAK_S, KILLS = 600.0, 200
 

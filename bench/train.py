@@ -28,8 +28,8 @@ from ludus.core.duel import Duel
 from ludus.processes import make_context
 from ludus.store import checkpoint
 from ludus.store.run import METRICS, read_config, read_lines, read_weights
-from ludus.train.loop import Audience, train
-from ludus.train.remote_table import RemoteTable
+from ludus.training.loop import Audience, train
+from ludus.training.remote_table import RemoteTable
 
 FOLDER = Path(tempfile.gettempdir()) / f"ludus-bench-{os.getpid()}"
 WORK = {

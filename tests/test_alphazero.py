@@ -33,8 +33,8 @@ from ludus.search import Search, SearchConfig
 from ludus.search.evaluators import action_places
 from ludus.store import checkpoint
 from ludus.store.run import EVENTS, read_lines, read_weights
-from ludus.train.seating import Seating
-from ludus.train.weights import Past
+from ludus.training.seating import Seating
+from ludus.training.weights import Past
 from trainings import gone, limit, ludus_command, wait_until, workers_of
 
 CONNECT4, BLOKUS = games.open("connect4").rules, games.open("blokus").rules
@@ -518,7 +518,7 @@ def watch_workers(pool):
     pool.make_actor = make_actor
 
 class Finder:
-    watched = {"torch.cuda": watch_cuda, "ludus.train.pools.process": watch_workers}
+    watched = {"torch.cuda": watch_cuda, "ludus.training.pools.process": watch_workers}
 
     def find_spec(self, name, path, target=None):
         if name not in self.watched:

@@ -17,7 +17,7 @@ LAYERS = [
     ("algos",),
     ("config",),
     ("store",),
-    ("train",),
+    ("training",),
     ("agent", "analysis", "records"),
     ("match",),
     ("evaluation",),
@@ -120,16 +120,16 @@ def test_the_code_keeps_to_its_design(look):
     [
         (wrong_arrows, "core/spec.py", "from ludus.games import adapters"),
         (wrong_arrows, "games/ofc/bots.py", "def f() -> None:\n    from ludus.search.bot import SearchBot"),
-        (wrong_arrows, "algos/ppo/actor.py", "import ludus.train.league"),
+        (wrong_arrows, "algos/ppo/actor.py", "import ludus.training.league"),
         (wrong_arrows, "nets/net.py", "from ludus import games"),
         (wrong_arrows, "store/run.py", "from ludus import match"),
-        (foreign_names, "train/loop.py", "fast = config.algo == 'ppo'"),
-        (foreign_names, "train/loop.py", "x = config.alphazero.minibatch"),
+        (foreign_names, "training/loop.py", "fast = config.algo == 'ppo'"),
+        (foreign_names, "training/loop.py", "x = config.alphazero.minibatch"),
         (foreign_names, "commands/eval.py", "from ludus.games.blokus import gtp"),
         (foreign_names, "games/ofc/rules.py", "import ludus.games.connect4"),
-        (untyped, "train/loop.py", "def f(x) -> None: ..."),
-        (untyped, "train/loop.py", "def f(x: int): ..."),
-        (untyped, "train/loop.py", "class A:\n    def f(self, *rest) -> None: ..."),
+        (untyped, "training/loop.py", "def f(x) -> None: ..."),
+        (untyped, "training/loop.py", "def f(x: int): ..."),
+        (untyped, "training/loop.py", "class A:\n    def f(self, *rest) -> None: ..."),
     ],
 )
 def test_a_planted_violation_is_found(look, file, source):
@@ -139,7 +139,7 @@ def test_a_planted_violation_is_found(look, file, source):
 def test_what_is_allowed_is_not_found():
     fine = {
         Path(
-            "train/loop.py"
+            "training/loop.py"
         ): "from ludus.algos import Learner\nif TYPE_CHECKING:\n    from ludus.cli import app",
         Path("games/ofc/bots.py"): "from ludus.games.ofc.cards import best\n@njit\ndef f(x):\n    return x",
         Path("config.py"): 'raise Usage("take --algo ppo")',

@@ -19,9 +19,9 @@ from ludus.processes import make_context
 from ludus.search import list_legal
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint
-from ludus.train.build import flat_weights
-from ludus.train.pools import PoolPlan
-from ludus.train.pools.central import CentralPool
+from ludus.training.build import flat_weights
+from ludus.training.pools import PoolPlan
+from ludus.training.pools.central import CentralPool
 
 CONFIG = NetConfig(channels=8, blocks=2)
 RULES = [

@@ -429,7 +429,7 @@ def test_the_strongest_bot_thinks_as_long_as_told(ludus):
 def three_seats(tmp_path_factory):
     """A run of OFC for three seats, with jokers=0, that has learned nothing."""
     from ludus.config import overlay, resolve
-    from ludus.train.loop import Audience, train
+    from ludus.training.loop import Audience, train
 
     folder = tmp_path_factory.mktemp("runs") / "a+run@home"
     told = {

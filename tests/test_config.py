@@ -18,9 +18,9 @@ from ludus.config import PRESETS, Config, overlay, resolve
 from ludus.core.errors import Failure, Usage
 from ludus.nets import NetConfig
 from ludus.store.run import Run, read_config
-from ludus.train.layout import filled
-from ludus.train.loop import Audience, train
-from ludus.train.opponents import parse_mix
+from ludus.training.layout import filled
+from ludus.training.loop import Audience, train
+from ludus.training.opponents import parse_mix
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ludus.train.faults import KILLED_TRIES, TRIES
+from ludus.training.faults import KILLED_TRIES, TRIES
 
 ROOT = Path(__file__).parent.parent
 PAGES = {file.relative_to(ROOT): file.read_text() for file in (ROOT / "README.md", *ROOT.glob("docs/*.md"))}

@@ -14,7 +14,7 @@ from ludus.core.rules import RandomBot
 from ludus.evaluation import SHARE, Evaluator
 from ludus.store import checkpoint
 from ludus.store.run import EVENTS, METRICS, read_lines, read_weights
-from ludus.train.loop import Audience, train
+from ludus.training.loop import Audience, train
 from trainings import Listeners, reproducible
 
 

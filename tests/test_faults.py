@@ -19,13 +19,13 @@ from ludus.config import overlay, resolve
 from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import checkpoint
 from ludus.store.run import EVENTS, read_config, read_lines
-from ludus.train import faults, loop
-from ludus.train.build import open_game
-from ludus.train.layout import lay_out
-from ludus.train.loop import train
-from ludus.train.meter import Meter
-from ludus.train.pools import process
-from ludus.train.remote_table import RemoteTable
+from ludus.training import faults, loop
+from ludus.training.build import open_game
+from ludus.training.layout import lay_out
+from ludus.training.loop import train
+from ludus.training.meter import Meter
+from ludus.training.pools import process
+from ludus.training.remote_table import RemoteTable
 from trainings import Listeners, gone, limit, ludus_command, wait_until, workers_of
 
 POOLS = [{"workers": "2"}, {"workers": "0"}, {"workers": "2", "inference": "central", "device": "cpu"}]
@@ -171,7 +171,7 @@ def test_processes_start_as_the_system_can(there, taken, monkeypatch):
 
 
 def test_a_worker_that_is_stopped_while_the_learner_saves_is_replaced(trained, monkeypatch):
-    monkeypatch.setattr("ludus.train.pools.process.ANSWER_S", 2.0)
+    monkeypatch.setattr("ludus.training.pools.process.ANSWER_S", 2.0)
     stopped: list[psutil.Process] = []
 
     def stop_one(metrics: dict) -> None:
@@ -210,7 +210,7 @@ def test_the_clock_ends_a_training_whose_games_hang(more, trained, importable, m
 
 @pytest.mark.parametrize("more", POOLS, ids=str)
 def test_ctrl_c_is_heard_inside_a_block(more, trained, importable, monkeypatch):
-    monkeypatch.setattr("ludus.train.stop.PATIENCE_S", 0.2)
+    monkeypatch.setattr("ludus.training.stop.PATIENCE_S", 0.2)
     said: list[str] = []
 
     def interrupt(text: str) -> None:
@@ -257,7 +257,7 @@ def test_what_happens_before_the_first_metrics_is_told(trained, importable, monk
 
 
 def test_slow_games_that_live_are_not_taken_for_hung(trained, importable, monkeypatch):
-    monkeypatch.setattr("ludus.train.pools.process.PATIENCE_S", 0.3)
+    monkeypatch.setattr("ludus.training.pools.process.PATIENCE_S", 0.3)
     monkeypatch.setattr(faults, "START_ROW_S", 0.5)
     _, readings = trained("broken_envs:Slow", workers="1", rows=16, steps=4, decisions=128)  # 0.8 s a step
     assert readings[-1]["workers/replaced"] == 0
@@ -290,14 +290,14 @@ def test_a_game_that_always_raises_ends_with_its_fault_and_place(more, trained, 
 @pytest.mark.parametrize("cut", [False, True])
 def test_infinite_observations_are_named(more, cut, trained, importable, monkeypatch):
     for module in ("pool", "remote_table"):
-        monkeypatch.setattr(f"ludus.train.{module}.TRIES", 1)
+        monkeypatch.setattr(f"ludus.training.{module}.TRIES", 1)
     with pytest.raises(Failure, match=r"broken_envs:Infinite: the observation in row \d+ has inf"):
         trained("broken_envs:Infinite", switches={"cut": cut}, **more)
 
 
 def test_a_rollback_does_not_turn_the_clock(monkeypatch):
     now = 0.0
-    monkeypatch.setattr("ludus.train.meter.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("ludus.training.meter.time", SimpleNamespace(monotonic=lambda: now))
     meter = Meter(games.open("tictactoe"), 0)
     now = 50.0
     meter.load_state_dict({"decisions": 7, "games": 0, "seconds": 100.0})
@@ -332,7 +332,7 @@ def test_only_workers_that_are_there_have_blocks(monkeypatch, trained):
     shared = process.Shared
     monkeypatch.setattr(machine, "usable_cores", lambda: 64)
     monkeypatch.setattr(
-        "ludus.train.pools.process.Shared",
+        "ludus.training.pools.process.Shared",
         lambda context, size: (made.append(size), shared(context, size))[1],
     )
     trained("tictactoe", workers="2", decisions=1_000)
@@ -363,7 +363,7 @@ def test_rows_follow_the_measured_speed_and_stay(importable, tmp_path):
 
 SCRIPT = """
 from ludus.config import overlay, resolve
-from ludus.train.loop import Audience, train
+from ludus.training.loop import Audience, train
 
 changes = {"run": "run", "workers": "2", "decisions": 1_000}
 print(train(overlay(resolve("tictactoe", "test"), changes, "script"), Audience()))

@@ -9,9 +9,9 @@ import pytest
 from ludus import algos, machine
 from ludus.config import overlay, resolve
 from ludus.core.errors import Usage
-from ludus.train.build import flat_weights, make_pool, open_game
-from ludus.train.layout import Sizer, lay_out
-from ludus.train.measure import measured_layout
+from ludus.training.build import flat_weights, make_pool, open_game
+from ludus.training.layout import Sizer, lay_out
+from ludus.training.measure import measured_layout
 from trainings import wait_until, workers_of
 
 QUIET = {"memory": 0.3, "others": 0.0, "idle": 0.0, "waiting": 0.3}
@@ -105,7 +105,7 @@ def test_a_gpu_that_is_not_there_is_refused(pieces):
 
 
 def test_inference_is_measured_both_ways_and_the_learner_is_left_as_it_was(pieces, monkeypatch):
-    monkeypatch.setattr("ludus.train.measure.SECONDS", 0.2)
+    monkeypatch.setattr("ludus.training.measure.SECONDS", 0.2)
     config, game, learner = pieces(inference="central", workers="2")
     net = learner.net
     before = {name: tensor.clone() for name, tensor in net.state_dict().items()}

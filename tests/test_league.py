@@ -18,10 +18,10 @@ from ludus.core.report import Report
 from ludus.core.spec import Part, Spec
 from ludus.core.table import Finished, Turn
 from ludus.nets import NetConfig
-from ludus.train.build import open_game
-from ludus.train.seating import LEARNER, Seating
-from ludus.train.weights import Past
-from ludus.train.worker import make_actor
+from ludus.training.build import open_game
+from ludus.training.seating import LEARNER, Seating
+from ludus.training.weights import Past
+from ludus.training.worker import make_actor
 
 # ---- ratings
 

@@ -9,8 +9,8 @@ import pytest
 
 from ludus import games, processes
 from ludus.core.errors import Failure
-from ludus.train import remote_table
-from ludus.train.remote_table import RemoteTable
+from ludus.training import remote_table
+from ludus.training.remote_table import RemoteTable
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from ludus.store import checkpoint, lock
 from ludus.store.lines import EVENTS, METRICS, LineWriter, last_line, lines_back, read_lines
 from ludus.store.player import parse_player
 from ludus.store.run import CONFIG, Run, read_config, read_weights
-from ludus.train.meter import Meter
+from ludus.training.meter import Meter
 from test_runs import After, events, tear
 from trainings import limit, wait_until
 

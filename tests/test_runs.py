@@ -21,7 +21,7 @@ from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint
 from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, read_lines, read_weights
-from ludus.train.pools.process import ProcessPool
+from ludus.training.pools.process import ProcessPool
 from trainings import limit, ludus, reproducible, wait_until, workers_of
 
 
@@ -281,7 +281,7 @@ def test_checkpoints_are_made_by_the_clock_too(trained):
 
 
 def test_milestones_need_no_other_reason_to_save(trained, monkeypatch):
-    monkeypatch.setattr("ludus.train.saving.MILESTONE_S", 0.0)
+    monkeypatch.setattr("ludus.training.saving.MILESTONE_S", 0.0)
     folder, _ = trained("tictactoe", workers="0", decisions=42_000, checkpoints={"milestone": 10_000})
     assert [int(stone.stem) // 10_000 for stone in checkpoint.milestones(folder)] == [1, 2, 3, 4]
 
@@ -338,7 +338,7 @@ def test_a_disk_that_is_full_keeps_the_checkpoint_before_and_says_so(trained, tm
     code = f"""
 import resource
 from ludus.config import overlay, resolve
-from ludus.train.loop import Audience, train
+from ludus.training.loop import Audience, train
 changes = {{"workers": "0", "decisions": 6_000, "log_s": 0.0, "run": {str(folder)!r}}}
 config = overlay(resolve("tictactoe", "test"), changes, "")
 class Limit(Audience):
@@ -419,7 +419,7 @@ def test_twenty_workers_killed_at_random_cost_no_learned_step(trained):
 
 
 def test_a_worker_that_hangs_is_noticed_and_replaced(trained, monkeypatch):
-    monkeypatch.setattr("ludus.train.pools.process.PATIENCE_S", 1.0)
+    monkeypatch.setattr("ludus.training.pools.process.PATIENCE_S", 1.0)
     stopped: list[psutil.Process] = []
 
     def hang_one() -> None:
@@ -436,7 +436,7 @@ def test_a_worker_that_hangs_is_noticed_and_replaced(trained, monkeypatch):
 def test_a_game_that_sleeps_for_ever_is_noticed_and_replaced(
     inference, patience, trained, importable, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(f"ludus.train.{patience}", 5.0)
+    monkeypatch.setattr(f"ludus.training.{patience}", 5.0)
     bed, begun = tmp_path / "bed", time.monotonic()
     folder, readings = trained(
         "broken_envs:Sleeping", workers="2", decisions=6_000, inference=inference, switches={"bed": str(bed)}

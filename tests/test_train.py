@@ -30,12 +30,12 @@ from ludus.match import table_duel
 from ludus.nets import NetConfig
 from ludus.nets.net import Net
 from ludus.store.run import LOG, METRICS, read_config, read_weights
-from ludus.train.build import flat_weights, make_pool, open_game
-from ludus.train.layout import lay_out
-from ludus.train.loop import train
-from ludus.train.pools.process import TRIES
-from ludus.train.weights import Past
-from ludus.train.worker import make_actor
+from ludus.training.build import flat_weights, make_pool, open_game
+from ludus.training.layout import lay_out
+from ludus.training.loop import train
+from ludus.training.pools.process import TRIES
+from ludus.training.weights import Past
+from ludus.training.worker import make_actor
 from trainings import (
     EXAMPLES,
     README,
@@ -341,7 +341,7 @@ def test_the_example_of_ones_own_environment_learns(tmp_path):
 
 
 def test_python_users_train_by_one_call_as_often_as_they_like(tmp_path):
-    """Also once `ludus.train` is known as a package."""
+    """Again and again, and it ends where the caller says so."""
     told = {"preset": "test", "run": tmp_path / "run", "workers": "0", "eval_every": "0", "log_s": 0.0}
     seen: list[int] = []
     for decisions in (1_000, 3_000):

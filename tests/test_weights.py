@@ -7,7 +7,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from ludus.train.weights import Past, PastSelves, Weights
+from ludus.training.weights import Past, PastSelves, Weights
 
 SIZE = 1000
 

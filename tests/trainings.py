@@ -11,7 +11,7 @@ import pytest
 
 from ludus import machine
 from ludus.config import overlay, resolve
-from ludus.train.loop import Audience, train
+from ludus.training.loop import Audience, train
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 README = Path(__file__).parent.parent / "README.md"

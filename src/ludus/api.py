@@ -11,8 +11,8 @@ from ludus.core.duel import Duel
 from ludus.evaluation import Evaluator
 from ludus.search.bot import bot_names, warm_up
 from ludus.store.run import folder_of, read_config, read_weights
-from ludus.train.loop import Audience
-from ludus.train.loop import train as run_training
+from ludus.training.loop import Audience
+from ludus.training.loop import train as run_training
 
 OnReport = Callable[[dict[str, Any]], bool | None]
 OnCheckpoint = Callable[[Path, int], None]

@@ -124,6 +124,11 @@ def resolve(
     return overlay(config, {**values, "game": game, "preset": preset, "algo": algo}, str(file))
 
 
+def default_algo() -> str:
+    """Of a training whose game and file don't say."""
+    return _generic()["default"]["algo"]
+
+
 @functools.cache
 def _generic() -> dict[str, dict[str, Any]]:
     """What presets mean for games that don't say."""

@@ -22,7 +22,7 @@ from ludus.core.rules import Bot
 from ludus.core.table import Table
 from ludus.match import Steps
 from ludus.search.bot import SEARCH, bot_names, make_bot, warm_up
-from ludus.train.loop import Evaluation
+from ludus.training.loop import Evaluation
 
 SHARE = 0.03
 """Of the training's time, at most."""

@@ -29,7 +29,7 @@ from ludus.store.run import (
     refuse_other,
     trust_run,
 )
-from ludus.train.profile import TABLE
+from ludus.training.profile import TABLE
 
 if TYPE_CHECKING:
     from ludus.ui.dashboard import Dashboard
@@ -164,7 +164,7 @@ def run(args: list[str], resumed: str = "") -> None:
 def _train(config: Config, dashboard: "Dashboard", overwrite: bool, weights: str) -> None:
     dashboard.status("loading")
     from ludus.evaluation import Evaluator
-    from ludus.train.loop import Audience, train
+    from ludus.training.loop import Audience, train
 
     class Screen(Audience):
         def status(self, text: str) -> None:

@@ -16,7 +16,7 @@ import tomli_w
 
 import ludus
 from ludus import algos
-from ludus.config import Config, overlay, plain, upgraded
+from ludus.config import Config, default_algo, overlay, plain, upgraded
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint, trust
 from ludus.store.disk import reason, writing
@@ -28,8 +28,6 @@ from ludus.store.log import OLD_LOG, write_line
 CONFIG, LOG, TENSORBOARD = "config.toml", "log.txt", "tensorboard"
 CHECKPOINTS = checkpoint.CHECKPOINTS
 NEWEST = "newest"
-FIRST_ALGO = "ppo"
-"""Of a run whose configuration doesn't say: there was no other at first."""
 TRACES = (METRICS, EVENTS, LOG, OLD_LOG, TENSORBOARD, LOCK, CHECKPOINTS)
 """What a training leaves in its folder before it is accepted."""
 FIXED = {
@@ -286,7 +284,7 @@ def peek_config(folder: Path, algo: str = "") -> Config:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Failure(f"{folder / CONFIG} is not TOML: {error}") from None
     values = upgraded(values, str(folder / CONFIG))
-    named = values.get("algo", FIRST_ALGO)
+    named = values.get("algo", default_algo())
     for what, name in (("a game", values.get("game", "")), ("an algorithm", named)):
         if not (isinstance(name, str) and name.isprintable()):  # it is shown in tables and messages
             raise Failure(f"{folder / CONFIG} names {what} {name!r}, which is none")

@@ -15,10 +15,10 @@ from ludus.algos import Plan
 from ludus.core.block import Block, Column, block_bytes
 from ludus.core.errors import Failure, Usage
 from ludus.store.log import take_output
-from ludus.train.faults import KILLED_TRIES, REPLACED_SEED, TRIES, Fault, in_time, patience_s
-from ludus.train.pools import LEAVE_S, LOOK_S, Delivery, Health, PoolPlan, never
-from ludus.train.weights import Past, PastSelves, Shared, Weights
-from ludus.train.worker import make_actor
+from ludus.training.faults import KILLED_TRIES, REPLACED_SEED, TRIES, Fault, in_time, patience_s
+from ludus.training.pools import LEAVE_S, LOOK_S, Delivery, Health, PoolPlan, never
+from ludus.training.weights import Past, PastSelves, Shared, Weights
+from ludus.training.worker import make_actor
 
 PATIENCE_S = 60.0
 """A worker that makes no decision for so long counts as hung, unless its games are known to be as slow."""

@@ -12,8 +12,8 @@ import psutil
 from ludus import machine
 from ludus.core.game import Game
 from ludus.core.spec import Spec
-from ludus.train.pools import Delivery, Health
-from ludus.train.profile import Profile
+from ludus.training.pools import Delivery, Health
+from ludus.training.profile import Profile
 
 
 class Meter:

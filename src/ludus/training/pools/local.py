@@ -12,10 +12,10 @@ from ludus.algos import Plan
 from ludus.core.block import Block
 from ludus.core.errors import Failure
 from ludus.core.report import Cancelled
-from ludus.train.faults import REPLACED_SEED, TRIES, Fault
-from ludus.train.pools import Delivery, Health, PoolPlan, never
-from ludus.train.weights import Past, PastSelves
-from ludus.train.worker import make_actor
+from ludus.training.faults import REPLACED_SEED, TRIES, Fault
+from ludus.training.pools import Delivery, Health, PoolPlan, never
+from ludus.training.weights import Past, PastSelves
+from ludus.training.worker import make_actor
 
 
 class LocalPool:

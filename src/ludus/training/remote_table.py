@@ -23,9 +23,9 @@ from ludus.core.report import Cancelled
 from ludus.core.spec import Spec
 from ludus.core.table import Finished, LastSeen, Table, Turn
 from ludus.store.log import take_output
-from ludus.train.faults import TRIES, Fault, patience_s
-from ludus.train.pools import LEAVE_S
-from ludus.train.weights import Shared
+from ludus.training.faults import TRIES, Fault, patience_s
+from ludus.training.pools import LEAVE_S
+from ludus.training.weights import Shared
 
 SPINS = 100
 """How often a side looks for the other's sign before it sleeps: waking it costs more than a short step."""

@@ -22,15 +22,15 @@ from ludus.store.disk import writing
 from ludus.store.outlets import Outlets
 from ludus.store.run import LOG, Run, keep_sizes
 from ludus.store.start import Bare
-from ludus.train.build import flat_weights, make_pool, open_game, sized_config
-from ludus.train.layout import Layout, Sizer, lay_out
-from ludus.train.league import League
-from ludus.train.measure import measured_layout
-from ludus.train.meter import Meter
-from ludus.train.pools import Delivery, Health, Pool
-from ludus.train.profile import Profile
-from ludus.train.saving import Saving, load_learner, load_weights
-from ludus.train.stop import PATIENCE_S, Stop
+from ludus.training.build import flat_weights, make_pool, open_game, sized_config
+from ludus.training.layout import Layout, Sizer, lay_out
+from ludus.training.league import League
+from ludus.training.measure import measured_layout
+from ludus.training.meter import Meter
+from ludus.training.pools import Delivery, Health, Pool
+from ludus.training.profile import Profile
+from ludus.training.saving import Saving, load_learner, load_weights
+from ludus.training.stop import PATIENCE_S, Stop
 
 LONG_S, STATUS_S = 5.0, 1.0
 """A wait for blocks that is long enough to be told of, and how often it is."""

@@ -20,10 +20,10 @@ from ludus.core.block import Block
 from ludus.core.game import Game
 from ludus.core.report import Cancelled
 from ludus.core.table import Table
-from ludus.train.pools import LEAVE_S, LOOK_S, Delivery, Health, PoolPlan, never
-from ludus.train.remote_table import RemoteTable
-from ludus.train.seating import Seating
-from ludus.train.weights import Past, PastSelves
+from ludus.training.pools import LEAVE_S, LOOK_S, Delivery, Health, PoolPlan, never
+from ludus.training.remote_table import RemoteTable
+from ludus.training.seating import Seating
+from ludus.training.weights import Past, PastSelves
 
 
 class CentralPool:

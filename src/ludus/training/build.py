@@ -13,13 +13,13 @@ from ludus.core import seeds
 from ludus.core.game import Game, refuse_random
 from ludus.nets.net import flat_size, flatten
 from ludus.search.bot import warm_up
-from ludus.train import pools, preload
-from ludus.train.layout import Layout, check, filled, local
-from ludus.train.measure import sized
-from ludus.train.opponents import PAST, SELF, parse_mix
-from ludus.train.pools import Pool, PoolPlan
+from ludus.training import pools, preload
+from ludus.training.layout import Layout, check, filled, local
+from ludus.training.measure import sized
+from ludus.training.opponents import PAST, SELF, parse_mix
+from ludus.training.pools import Pool, PoolPlan
 
-PRELOADED = ("ludus.train.pools.process", "ludus.nets.plain", "ludus.train.preload")
+PRELOADED = ("ludus.training.pools.process", "ludus.nets.plain", "ludus.training.preload")
 """What every worker needs, so that a fork has it already."""
 
 

@@ -5,8 +5,8 @@ import numpy as np
 from ludus import algos, games
 from ludus.algos import Actor, Plan
 from ludus.core.table import Table
-from ludus.train.seating import Seating
-from ludus.train.weights import Past
+from ludus.training.seating import Seating
+from ludus.training.weights import Past
 
 
 def make_actor(plan: Plan, index: int, past: Past, beat: np.ndarray) -> tuple[Actor, Table]:

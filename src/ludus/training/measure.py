@@ -10,8 +10,8 @@ from ludus.algos import Learner
 from ludus.config import Config
 from ludus.core.block import Block
 from ludus.core.game import Game
-from ludus.train.layout import Layout, filled, local
-from ludus.train.pools import Pool
+from ludus.training.layout import Layout, filled, local
+from ludus.training.pools import Pool
 
 SECONDS = 1.0
 """For each of the two."""

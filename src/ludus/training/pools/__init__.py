@@ -15,7 +15,7 @@ import numpy as np
 from ludus.algos import Plan
 from ludus.core.block import Block, Column
 from ludus.core.report import Report
-from ludus.train.weights import PastSelves
+from ludus.training.weights import PastSelves
 
 if TYPE_CHECKING:
     import torch

@@ -13,7 +13,7 @@ from ludus.store.run import check_fit
 from ludus.store.start import Bare
 
 if TYPE_CHECKING:
-    from ludus.train.loop import Evaluation, Training
+    from ludus.training.loop import Evaluation, Training
 
 MILESTONE_S = 5.0
 """Milestones come no closer than this, however fast the training is."""

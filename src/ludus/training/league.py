@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ludus.train.opponents import PAST, SELF
-from ludus.train.pools import Delivery, Pool
-from ludus.train.weights import PAST_SLOTS, PastSelves
+from ludus.training.opponents import PAST, SELF
+from ludus.training.pools import Delivery, Pool
+from ludus.training.weights import PAST_SLOTS, PastSelves
 
 SPREAD = 3.0
 

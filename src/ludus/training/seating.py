@@ -11,8 +11,8 @@ from ludus.core.game import Game, Player, blank_actions
 from ludus.core.report import Report
 from ludus.core.table import Finished, LastSeen, Table, Turn
 from ludus.search.bot import make_player
-from ludus.train.opponents import PAST, SELF, parse_mix
-from ludus.train.weights import Past
+from ludus.training.opponents import PAST, SELF, parse_mix
+from ludus.training.weights import Past
 
 LEARNER = 0
 """The learning policy's number among players; opponents follow."""

@@ -1,0 +1,1 @@
+"""Training: workers fill blocks, the learner learns from them, the loop ties them together."""
