@@ -29,6 +29,8 @@ class Saving:
         self.saver = Saver(self.run.folder, self.schedule, start, self._saved)
         self.saved_at, self.saved_decisions = time.monotonic(), start
         self._found: tuple[Best, dict[str, Any]] | None = None  # a best that is not saved yet
+        # Until an evaluation is complete, the training's own measure is all there is.
+        self._judged = training.evaluate.decides and self.measured not in ("", training.meter.measured)
 
     # ---- saving
 
@@ -61,7 +63,7 @@ class Saving:
             for name, tensor in training.learner.net.state_dict().items()
         }
         decisions = training.meter.decisions
-        if not first and not training.evaluate.decides:
+        if not first and not self._judged:
             self._compare(training.meter.measure(training.league.metrics()), training.meter.measured, weights)
         found, self._found = self._found, None
         state = {**self._state(), "best": found[0].measure if found else self.best}
@@ -70,6 +72,7 @@ class Saving:
 
     def judge(self, evaluation: "Evaluation") -> None:
         """The weights that were evaluated may be the best so far."""
+        self._judged = True
         weights = {name: torch.from_numpy(array) for name, array in evaluation.weights.items()}
         self._compare(evaluation.measure, evaluation.name, weights, evaluation.decisions)
 
