@@ -96,7 +96,8 @@ def play(
 
     Args:
         seat: Your seat.
-        against: The bot in the other seats. Default: the strongest.
+        against: The bot in the other seats, or `champion`, the agent that comes with some games. Default: the
+            strongest bot.
         run: The folder of a run whose agent takes the other seats, under the rules it was trained on.
         think: How far the opponent looks ahead, as 400 (positions or futures), or how long, as 100ms.
         seed: The same seed deals the same game.
@@ -129,7 +130,8 @@ def evaluate(
 
     Args:
         run: The folder of a run of GAME: `ludus eval GAME --run RUN` is the same as `ludus eval RUN`.
-        bots: Who plays the tournament. A run's folder counts as a bot. Default: all bots of the game.
+        bots: Who plays the tournament. `champion` and a run's folder count as bots. Default: all bots of the
+            game.
         against: The opponents of a run's agent, or of each of the bots. Default: all bots of the game. Some
             games also know programs that play them, such as `gtp:COMMAND` (see the page of the game).
         at: Which checkpoint of the run: `best`, or a milestone by its decisions. Default: the newest.
@@ -175,7 +177,7 @@ def gtp(
 
     Args:
         run: The folder of a run whose agent plays.
-        bot: The bot that plays. Default: the strongest.
+        bot: The bot that plays, or `champion`. Default: the strongest bot.
         think: How far it looks ahead, as 400 (positions), or how long, as 100ms.
         seed: The same seed and the same commands give the same replies.
     """
@@ -202,7 +204,7 @@ def analyze(
 
     Args:
         run: The folder of a run whose agent thinks.
-        bot: The bot that thinks, without a run.
+        bot: The bot that thinks, or `champion`, without a run.
         think: How long it thinks about a position: `400` positions ahead, or `100ms`.
         moves: The game, as moves with blanks between them; without one, the thinker plays against itself.
         file: A file with the moves, with blanks or lines between them; # begins a comment. Of a file of

@@ -16,6 +16,7 @@ from ludus.core.rules import Rules
 from ludus.core.screen import BoardScreen, Screen
 from ludus.search import Thinker
 from ludus.search.bot import bot_names, can_search, warm_up
+from ludus.store.player import full_name
 from ludus.ui.thoughts import headline, heat_map, heat_of, idea_table, seat_name, values_text
 
 console = Console(highlight=False)
@@ -88,7 +89,7 @@ def find_thinker(run: str | None, bot: str, think: str, game: Game) -> Thinker:
         raise Usage(
             f"{game.name} can't be analyzed: no bot searches it, because {why}; analyze is for {able}"
         )
-    player = match.player(f"{name}+{think}" if think else name, game)
+    player = match.player(full_name(name, think=think), game)
     if not isinstance(player, Thinker):
         instead = f"leave out --{'run' if run else 'bot'} to take the bot search"
         if not can_search(game):

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 RANDOM = "random"
 PRESETS = "presets.toml"
+CHAMPION = "champion"
+"""The name of the trained agent that comes with a game, and of its run's folder beside the class."""
 Switches = dict[str, Any]
 Stats = Mapping[str, float]
 
@@ -98,6 +100,12 @@ class Game:
     def presets(cls) -> dict[str, dict[str, Any]]:
         """Settings for training it, by the preset's name: `presets.toml` beside the class."""
         return _presets(Path(inspect.getfile(cls)).with_name(PRESETS))
+
+    @property
+    def champion(self) -> Path | None:
+        """The run of the trained agent that comes with the game: the folder `champion` beside the class."""
+        folder = Path(inspect.getfile(type(self))).with_name(CHAMPION)
+        return folder if (folder / "config.toml").exists() else None
 
     @property
     def bots(self) -> list[str]:

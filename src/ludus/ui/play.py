@@ -20,7 +20,7 @@ from ludus.core.rules import Bot, Remembers, Rules, States, Streams, begin, lega
 from ludus.core.screen import BoardScreen, Cell, Screen
 from ludus.search import Thinker
 from ludus.search.bot import bot_names, make_bot, warm_up
-from ludus.store.player import parse_player
+from ludus.store.player import full_name, parse_player
 from ludus.ui.thoughts import heat_map, heat_of, idea_table
 
 COMMANDS = "?  help    hint  what a strong player would do    undo  take back    q  quit"
@@ -51,8 +51,7 @@ def play_in_terminal(
     rules = native.rules
     if not 0 <= seat < rules.spec.seats:
         raise Usage(f"{game} has no seat {seat}: choose from 0 to {rules.spec.seats - 1}")
-    name = run or against or names[-1]
-    name = f"{name}+{think}" if think else name
+    name = full_name(run or against or names[-1], think=think)
     opponent = match.player(name, native)
     adviser = opponent if isinstance(opponent, Thinker) else make_bot(native, names[-1])
     if record is not None:
