@@ -11,9 +11,10 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 
 from ludus import games
+from ludus.agent import trained_game
 from ludus.core import seeds
-from ludus.core.screen import screen_of
-from ludus.store.run import METRICS, read_config, read_lines
+from ludus.store.reader import RunReader
+from ludus.store.run import read_config
 from ludus.ui.dashboard import Dashboard
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -22,7 +23,7 @@ MOVES = 14
 
 def main(run: Path) -> None:
     FOLDER.mkdir(exist_ok=True)
-    draw("dashboard", f"ludus train {read_config(run).game}", dashboard(run), 100, 30)
+    draw("dashboard", f"ludus train {RunReader(run).config.game}", dashboard(run), 100, 30)
     draw("blokus", "ludus play blokus", board(), 92, 30)
 
 
@@ -35,11 +36,9 @@ def draw(name: str, title: str, what: RenderableType, width: int, height: int) -
 def dashboard(run: Path) -> Dashboard:
     """As it stood when three quarters of the training were done."""
     config = read_config(run)
-    lines = read_lines(run / METRICS)
+    lines = list(RunReader(run).metrics())
     seen = [line for line in lines if line["seconds"] <= 0.75 * lines[-1]["seconds"]]
-    screen = Dashboard(
-        config, getattr(games.find(config.game), "columns", None), console=Console(file=io.StringIO())
-    )
+    screen = Dashboard(config, trained_game(config).columns, console=Console(file=io.StringIO()))
     for metrics in seen:
         screen.show(metrics)
     return screen
@@ -47,12 +46,13 @@ def dashboard(run: Path) -> Dashboard:
 
 def board() -> RenderableType:
     """Two greedy bots, in the middle of their game."""
-    rules = games.open("blokus").rules
-    bot, states, rng = games.bot("greedy", "blokus", rules), rules.blank(1), seeds.rows(5, 1)
+    game = games.open("blokus").native("drawn")
+    rules, bot, rng = game.rules, game.bot("greedy"), seeds.rows(5, 1)
+    states = rules.blank(1)
     rules.deal(states, rng)
     for _ in range(MOVES):
         rules.play(states, bot.choose(states, rng), rng)
-    return screen_of("blokus", rules).show(states[0], 0)
+    return game.make_screen().show(states[0], 0)
 
 
 if __name__ == "__main__":

@@ -70,7 +70,8 @@ def evaluate(
 ) -> list[Duel]:
     """Matches of a run's agent: results with confidence intervals, one `Duel` for each opponent.
 
-    against: bots of its game, `champion`, or other runs' folders. Default: all bots. Other arguments as in `ludus eval`
+    against: bots of its game, `champion`, or other runs' folders. Default: all bots. Other arguments as in
+    `ludus eval`
     """
     folder = Path(run)
     config = read_config(folder)

@@ -16,7 +16,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 from tyro.extras import SubcommandApp
 
 from ludus import __version__
-from ludus.core.errors import Failure
+from ludus.core.errors import Failure, Usage
 
 DESCRIPTION = (
     "Ludus trains agents for games in parallel, and lets people watch and play them. "
@@ -342,16 +342,23 @@ def _command(args: list[str]) -> Callable[[], None]:
     from ludus.commands.flags import reading
 
     name = args[0] if args and args[0] in app.names else ""
-    with reading(f"ludus {name}".rstrip()):
-        return app.cli(
-            prog="ludus", description=DESCRIPTION, args=args, config=(tyro.conf.FlagCreatePairsOff,)
-        )
+    try:
+        with reading(f"ludus {name}".rstrip()):
+            return app.cli(
+                prog="ludus", description=DESCRIPTION, args=args, config=(tyro.conf.FlagCreatePairsOff,)
+            )
+    except Usage as problem:
+        for word in args:
+            if word.startswith("-") and Path(word).is_dir():
+                raise Usage(f"{problem}; the folder {word} is written ./{word}") from None
+        raise
 
 
 def _tell(message: str, exit_code: int, debug: bool) -> None:
     if debug:
         traceback.print_exc()
-    print(f"ludus: {' '.join(message.split())}", file=sys.stderr)
+    lines = (line.strip() for line in message.splitlines())
+    print(f"ludus: {' '.join(line for line in lines if line)}", file=sys.stderr)
     sys.exit(exit_code)
 
 

@@ -19,7 +19,7 @@ from ludus.search.bot import bot_names, can_search, warm_up
 from ludus.store.player import full_name
 from ludus.ui.thoughts import headline, heat_map, heat_of, idea_table, seat_name, values_text
 
-console = Console(highlight=False)
+console = Console(highlight=False, emoji=False)
 SHOWN = 5
 """Moves of the search that are listed."""
 BLUNDER = 0.2
@@ -65,7 +65,7 @@ def analyze(
             pictures.add(step)
     _summarize(rules, screen, steps)
     if pictures:
-        console.print(f"{pictures.finish()} pictures in {png}")
+        console.print(f"{pictures.finish()} pictures in {png}", markup=False)
 
 
 def _read(moves: str | None, file: str | None) -> str | None:

@@ -22,7 +22,7 @@ from ludus.search.bot import SEARCH, bot_names, player_names, warm_up
 from ludus.store.player import full_name, parse_player
 from ludus.store.run import read_config, read_weights
 
-console = Console(highlight=False)
+console = Console(highlight=False, emoji=False)
 HANDS, GAMES, FEW_GAMES = 10_000, 1_000, 200
 """Of a match; few if somebody thinks long."""
 
@@ -254,6 +254,6 @@ def _rank(bots: list[str], duels: list[Duel]) -> None:
         else:
             beaten[duel.challenger if duel.mean > 0 else duel.opponent] += 1
     order = sorted(bots, key=lambda bot: -beaten[bot])
-    console.print("ranking: " + " > ".join(f"[bold]{bot}[/]" for bot in order))
+    console.print("ranking: " + " > ".join(f"[bold]{escape(bot)}[/]" for bot in order))
     if open_pairs:
-        console.print(f"too close to call with so few: {', '.join(open_pairs)}")
+        console.print(f"too close to call with so few: {', '.join(open_pairs)}", markup=False)

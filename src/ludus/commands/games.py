@@ -10,7 +10,7 @@ from ludus.core.errors import Failure, Usage
 from ludus.core.game import CHAMPION, Game, NativeGame
 from ludus.search.bot import bot_names, player_names
 
-console = Console(highlight=False)
+console = Console(highlight=False, emoji=False)
 
 
 def show(name: str | None, check: bool) -> None:

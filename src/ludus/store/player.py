@@ -1,5 +1,4 @@
-"""Names of players: a bot, the agent of a run or the game's champion, which weights of it, and how far it looks
-ahead."""
+"""Names of players: a bot, the game's champion or a run's agent, its weights, and how far it looks ahead."""
 
 import re
 from pathlib import Path

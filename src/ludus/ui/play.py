@@ -71,7 +71,7 @@ def play_in_terminal(
                 Path(record),
                 records.Record(game, seed, seat, name, told, session.moves, session.result or "unfinished"),
             )
-            session.console.print(f"recorded in {record}", style="dim", soft_wrap=True)
+            session.console.print(f"recorded in {record}", style="dim", markup=False, soft_wrap=True)
 
 
 def _refuse_unwritable(file: Path) -> None:
@@ -104,7 +104,7 @@ class Session:
         self.opponent, self.adviser, self.heading = opponent, adviser, heading
         self.choose = begin(opponent, 1)
         self.answered: list[tuple[States, Streams]] = []  # what the opponent decided on, so far
-        self.console = Console(highlight=False)
+        self.console = Console(highlight=False, emoji=False)
         self.fresh: list[Cell] = []  # taken since the person last decided
         self.past: list[Moment] = []  # before each of the person's decisions so far
         self.moves: list[str] = []
