@@ -69,9 +69,9 @@ def test_a_name_that_would_mean_another_run_is_refused(tmp_path, monkeypatch):
 
 
 def test_ofc_champion_beats_random(ludus):
-    """By 30 points a hand and more; the interval of so few hands is below 10."""
+    """By 35 ± 4 points a hand in these deals."""
     duel = match.duel(games.open("ofc"), "champion", "random", 20, seed=1, cores=1)
-    assert duel.mean / 10 - duel.margin / 10 > 5
+    assert duel.mean / 10 > 20
     code, out, err = ludus("eval", "ofc", "--bots", "champion", "random", "--hands", "60")
     assert code == 0 and "ranking: champion > random" in out, err
 

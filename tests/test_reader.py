@@ -38,7 +38,7 @@ def test_it_reads_all_of_a_finished_run(run):
     events = [line["event"] for line in reader.events()]
     assert events[0] == "start" and events[-1] == "end"
     assert reader.checkpoints()[-1] == made[-1] and reader.milestones()
-    assert reader.best is None or reader.best.decisions <= made[-1]
+    assert reader.best is not None and reader.best.name == "rating" and reader.best.decisions in made
 
 
 def test_weights_are_those_that_were_asked_for(run):
