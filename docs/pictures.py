@@ -13,7 +13,8 @@ from rich.console import Console, RenderableType
 from ludus import games
 from ludus.agent import trained_game
 from ludus.core import seeds
-from ludus.store.run import METRICS, read_config, read_lines
+from ludus.store.reader import RunReader
+from ludus.store.run import read_config
 from ludus.ui.dashboard import Dashboard
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -22,7 +23,7 @@ MOVES = 14
 
 def main(run: Path) -> None:
     FOLDER.mkdir(exist_ok=True)
-    draw("dashboard", f"ludus train {read_config(run).game}", dashboard(run), 100, 30)
+    draw("dashboard", f"ludus train {RunReader(run).config.game}", dashboard(run), 100, 30)
     draw("blokus", "ludus play blokus", board(), 92, 30)
 
 
@@ -35,7 +36,7 @@ def draw(name: str, title: str, what: RenderableType, width: int, height: int) -
 def dashboard(run: Path) -> Dashboard:
     """As it stood when three quarters of the training were done."""
     config = read_config(run)
-    lines = read_lines(run / METRICS)
+    lines = list(RunReader(run).metrics())
     seen = [line for line in lines if line["seconds"] <= 0.75 * lines[-1]["seconds"]]
     screen = Dashboard(config, trained_game(config).columns, console=Console(file=io.StringIO()))
     for metrics in seen:

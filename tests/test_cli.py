@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commandline import one_line
-from ludus import cli
+from ludus import cli, games
 
 ENV = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "160", "NO_COLOR": "1"}
 
@@ -552,7 +552,7 @@ TRAIN = "pip install -c constraints.txt -e '.[train]' in the project's folder"
     ],
 )
 def test_a_missing_extra_is_named_in_one_line(tmp_path, three_seats, args, hidden):
-    blokus = Path(__file__).parent.parent / "docs" / "results" / "blokus-duo"
+    blokus = games.open("blokus").champion
     names = {"RUN": str(three_seats), "BLOKUS": str(blokus)}
     words = [names.get(word, word) for word in args.split()]
     program = HIDE.format(hidden=hidden, args=words)

@@ -21,6 +21,7 @@ from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint, lock
 from ludus.store.lines import EVENTS, METRICS, LineWriter, last_line, lines_back, read_lines
 from ludus.store.player import parse_player
+from ludus.store.reader import RunReader
 from ludus.store.run import CONFIG, Run, read_config, read_weights
 from ludus.training.meter import Meter
 from test_runs import After, events, tear
@@ -111,7 +112,7 @@ def test_a_run_with_damaged_checkpoints_only_is_refused_unless_told_from_where_t
     with pytest.raises(Failure, match=r"no checkpoint of .* can be read.*--weights .*best"):
         trained("tictactoe", **told)
     now = {name: data for name, data in files(folder).items() if name not in (EVENTS, "log.txt")}
-    assert now == before and runs_command.state(folder) == "done"
+    assert now == before and RunReader(folder).state == "done"
 
 
 def test_the_command_line_says_from_which_weights_to_go_on(ludus):
@@ -237,17 +238,17 @@ def test_a_damaged_configuration_is_told_and_the_other_runs_are_listed(config, t
 def test_the_state_is_that_of_the_last_life(lives, expected, tmp_path):
     folder = write_run(tmp_path / "run")
     (folder / EVENTS).write_text("".join(json.dumps({"event": what}) + "\n" for what in lives))
-    assert runs_command.state(folder) == expected
+    assert RunReader(folder).state == expected
 
 
 def test_looking_at_a_run_stops_no_training_and_writes_nothing(tmp_path):
     folder = write_run(tmp_path / "run")
-    assert runs_command.state(folder) == "broken off" and os.listdir(folder) == [CONFIG]
+    assert RunReader(folder).state == "broken off" and os.listdir(folder) == [CONFIG]
     config = read_config(folder)
     Run(folder, config).close()
     looking = (folder / lock.LOCK).open()
     fcntl.flock(looking, fcntl.LOCK_SH)  # somebody looks, and is slow
-    assert not lock.is_running(folder) and runs_command.state(folder) == "broken off"
+    assert not lock.is_running(folder) and RunReader(folder).state == "broken off"
     threading.Timer(0.1, looking.close).start()
     Run(folder, config).close()  # waits a moment, and is not refused
     held = Run(folder, config)
@@ -478,7 +479,7 @@ def test_a_resume_that_never_began_does_not_count_as_a_failure(trained, monkeypa
     monkeypatch.setattr("ludus.algos.ppo.learner.PpoLearner.load_state_dict", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         trained("tictactoe", workers="0", decisions=2_000, run=str(folder))
-    assert files(folder) == before and runs_command.state(folder) == "done"
+    assert files(folder) == before and RunReader(folder).state == "done"
 
 
 def test_a_run_goes_on_in_its_own_folder(ludus):
@@ -527,14 +528,14 @@ def test_folders_may_have_plus_and_at_in_their_names(ludus, trained, tmp_path, m
     for name in ("a", "a+b", "a+b@c", "x@best"):
         write_run(tmp_path / name)
     monkeypatch.chdir(tmp_path)
-    assert parse_player("a") == ("a", True, "", "")
-    assert parse_player("a+64") == ("a", True, "", "64")
-    assert parse_player("a@best+100ms") == ("a", True, "best", "100ms")
-    assert parse_player("a+b") == ("a+b", True, "", "")
-    assert parse_player("a+b+64") == ("a+b", True, "", "64")
-    assert parse_player("a+b@c@3000+64") == ("a+b@c", True, "3000", "64")
-    assert parse_player("x@best@best") == ("x@best", True, "best", "")
-    assert parse_player("search+2000") == ("search", False, "", "2000")
+    assert parse_player("a") == ("a", Path("a"), "", "")
+    assert parse_player("a+64") == ("a", Path("a"), "", "64")
+    assert parse_player("a@best+100ms") == ("a", Path("a"), "best", "100ms")
+    assert parse_player("a+b") == ("a+b", Path("a+b"), "", "")
+    assert parse_player("a+b+64") == ("a+b", Path("a+b"), "", "64")
+    assert parse_player("a+b@c@3000+64") == ("a+b@c", Path("a+b@c"), "3000", "64")
+    assert parse_player("x@best@best") == ("x@best", Path("x@best"), "best", "")
+    assert parse_player("search+2000") == ("search", None, "", "2000")
     trained("tictactoe", workers="0", decisions=600, run=str(tmp_path / "c++@home"))
     code, out, err = ludus("eval", "c++@home", "--at", "best", "--against", "random", "--games", "20")
     assert code == 0 and "c++@home@best" in out, err

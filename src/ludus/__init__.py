@@ -12,12 +12,17 @@ if TYPE_CHECKING:
     from ludus.core.table import Table
     from ludus.games.adapters import GymEnv, Sb3VecEnv, ZooEnv
     from ludus.games.adapters.registration import register_envs
+    from ludus.store.reader import RunReader
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "evaluate", "gym_env", "load", "register_envs", "sb3_env", "table", "train", "zoo_env"]
+__all__ = [
+    "Agent", "RunReader", "evaluate", "gym_env", "load", "register_envs", "sb3_env", "table", "train",
+    "zoo_env",
+]  # fmt: skip
 
 HOMES = {
     "Agent": "agent",
+    "RunReader": "store.reader",
     "load": "agent",
     "evaluate": "api",
     "train": "api",

@@ -100,18 +100,17 @@ def load_policy(
     return policy
 
 
-def run_bot(game: Game, folder: Path, think: str = "", at: str = "") -> Bot:
-    """The agent of a run at a native game, ready to move. at: which of its weights"""
+def run_bot(game: Game, folder: Path, think: str = "", at: str = "", source: str = "") -> Bot:
+    """The agent of a run at a native game, ready to move. at: which of its weights. source: for errors"""
+    source = source or str(folder)
     config, weights = read_config(folder), read_weights(folder, at)
     if algos.find(config.algo).searches:
         import torch
 
-        torch.set_num_threads(
-            1
-        )  # matches run on all cores already, and for one game more threads gain little
-        first = Agent(game, config, weights, "16", str(folder))
+        torch.set_num_threads(1)  # matches run on all cores already, and one game gains little from more
+        first = Agent(game, config, weights, "16", source)
         first.choose(*_first_position(game))  # what comes first takes longer: not in the time for a move
-    agent = Agent(game, config, weights, think, str(folder))
+    agent = Agent(game, config, weights, think, source)
     assert agent.bot is not None
     return agent.bot
 

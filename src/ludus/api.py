@@ -10,6 +10,7 @@ from ludus.config import overlay, resolve
 from ludus.core.duel import Duel
 from ludus.evaluation import Evaluator
 from ludus.search.bot import bot_names, warm_up
+from ludus.store.player import full_name
 from ludus.store.run import folder_of, read_config, read_weights
 from ludus.training.loop import Audience
 from ludus.training.loop import train as run_training
@@ -69,7 +70,8 @@ def evaluate(
 ) -> list[Duel]:
     """Matches of a run's agent: results with confidence intervals, one `Duel` for each opponent.
 
-    against: bots of its game, or other runs' folders. Default: all bots. Other arguments as in `ludus eval`
+    against: bots of its game, `champion`, or other runs' folders. Default: all bots. Other arguments as in
+    `ludus eval`
     """
     folder = Path(run)
     config = read_config(folder)
@@ -79,6 +81,6 @@ def evaluate(
         weights = read_weights(folder, checkpoint)
         return [match.table_duel(game, config, weights, name, games, seed, str(folder)) for name in names]
     warm_up(game, set(names) & set(bot_names(game)))
-    agent = f"{folder}{f'@{checkpoint}' if checkpoint else ''}{f'+{think}' if think else ''}"
+    agent = full_name(str(folder), checkpoint, think)
     deals = -(-games // game.spec.seats)
     return [match.duel(game, agent, name, deals, seed) for name in names]

@@ -16,7 +16,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 from tyro.extras import SubcommandApp
 
 from ludus import __version__
-from ludus.core.errors import Failure
+from ludus.core.errors import Failure, Usage
 
 DESCRIPTION = (
     "Ludus trains agents for games in parallel, and lets people watch and play them. "
@@ -96,7 +96,8 @@ def play(
 
     Args:
         seat: Your seat.
-        against: The bot in the other seats. Default: the strongest.
+        against: The bot in the other seats, or `champion`, the agent that comes with some games. Default: the
+            strongest bot.
         run: The folder of a run whose agent takes the other seats, under the rules it was trained on.
         think: How far the opponent looks ahead, as 400 (positions or futures), or how long, as 100ms.
         seed: The same seed deals the same game.
@@ -129,7 +130,8 @@ def evaluate(
 
     Args:
         run: The folder of a run of GAME: `ludus eval GAME --run RUN` is the same as `ludus eval RUN`.
-        bots: Who plays the tournament. A run's folder counts as a bot. Default: all bots of the game.
+        bots: Who plays the tournament. `champion` and a run's folder count as bots. Default: all bots of the
+            game.
         against: The opponents of a run's agent, or of each of the bots. Default: all bots of the game. Some
             games also know programs that play them, such as `gtp:COMMAND` (see the page of the game).
         at: Which checkpoint of the run: `best`, or a milestone by its decisions. Default: the newest.
@@ -175,7 +177,7 @@ def gtp(
 
     Args:
         run: The folder of a run whose agent plays.
-        bot: The bot that plays. Default: the strongest.
+        bot: The bot that plays, or `champion`. Default: the strongest bot.
         think: How far it looks ahead, as 400 (positions), or how long, as 100ms.
         seed: The same seed and the same commands give the same replies.
     """
@@ -202,7 +204,7 @@ def analyze(
 
     Args:
         run: The folder of a run whose agent thinks.
-        bot: The bot that thinks, without a run.
+        bot: The bot that thinks, or `champion`, without a run.
         think: How long it thinks about a position: `400` positions ahead, or `100ms`.
         moves: The game, as moves with blanks between them; without one, the thinker plays against itself.
         file: A file with the moves, with blanks or lines between them; # begins a comment. Of a file of
@@ -340,10 +342,16 @@ def _command(args: list[str]) -> Callable[[], None]:
     from ludus.commands.flags import reading
 
     name = args[0] if args and args[0] in app.names else ""
-    with reading(f"ludus {name}".rstrip()):
-        return app.cli(
-            prog="ludus", description=DESCRIPTION, args=args, config=(tyro.conf.FlagCreatePairsOff,)
-        )
+    try:
+        with reading(f"ludus {name}".rstrip()):
+            return app.cli(
+                prog="ludus", description=DESCRIPTION, args=args, config=(tyro.conf.FlagCreatePairsOff,)
+            )
+    except Usage as problem:
+        for word in args:
+            if word.startswith("-") and Path(word).is_dir():
+                raise Usage(f"{problem}; the folder {word} is written ./{word}") from None
+        raise
 
 
 def _is_game(args: list[str]) -> bool:
@@ -374,7 +382,8 @@ def _game_command(args: list[str]) -> Callable[[], None]:
 def _tell(message: str, exit_code: int, debug: bool) -> None:
     if debug:
         traceback.print_exc()
-    print(f"ludus: {' '.join(message.split())}", file=sys.stderr)
+    lines = (line.strip() for line in message.splitlines())
+    print(f"ludus: {' '.join(line for line in lines if line)}", file=sys.stderr)
     sys.exit(exit_code)
 
 

@@ -24,8 +24,8 @@ from ludus.core.errors import Failure, Usage
 from ludus.core.game import Game
 from ludus.core.rules import Bot, RandomBot, Rules, begin
 from ludus.core.table import Table
-from ludus.search.bot import SearchBot, make_bot, make_player
-from ludus.store.player import parse_player
+from ludus.search.bot import SearchBot, bot_names, make_bot, make_player, player_names
+from ludus.store.player import PlayerName, parse_player
 from ludus.store.run import read_config
 
 ROWS = 64
@@ -233,17 +233,19 @@ def table_steps(
 
 
 def player(name: str, game: Game) -> Bot:
-    """A bot of the game by name, or the agent of a run by its folder, if it was trained for these rules.
+    """A bot of the game by name, its champion, or the agent of a run by its folder, if it fits these rules.
 
     `FOLDER@best` and `FOLDER@3000000` are earlier weights of it. `FOLDER+64` and `search+2000` say how far it
     looks ahead, and `FOLDER+100ms` for how long.
     """
-    found = parse_player(name)
-    if found.is_run:
-        refuse_other_rules(Path(found.name), game)
-        return run_bot(game, Path(found.name), found.think, found.at)
+    found = parse_player(name, game.champion)
+    if found.run:
+        refuse_other_rules(found, game)
+        return run_bot(game, found.run, found.think, found.at, found.name)
     if _is_path(found.name):
         raise Usage(f"there is no run in {found.name}: `ludus runs` lists those there are")
+    if found.name not in bot_names(game):
+        raise Usage(f"{game.name} has no bot {found.name!r}: choose from {', '.join(player_names(game))}")
     bot = make_bot(game, found.name)
     if think := found.think:
         if not isinstance(bot, SearchBot):
@@ -274,9 +276,10 @@ def run_game(folder: Path, name: str, words: list[str]) -> Game:
     return games.open(config.game, **{**game.switches, **told}) if told else game
 
 
-def refuse_other_rules(folder: Path, game: Game) -> None:
-    """A network fits one game, and observations and actions of one shape."""
-    trained = trained_game(read_config(folder, game.name)).native("played")
+def refuse_other_rules(agent: PlayerName, game: Game) -> None:
+    """A network fits one game, and observations and actions of one shape. agent: of a run"""
+    assert agent.run is not None
+    trained = trained_game(read_config(agent.run, game.name)).native("played")
     if _shapes(trained) == _shapes(game):
         return
     before, now = vars(trained.options), vars(game.native("played").options)
@@ -284,7 +287,7 @@ def refuse_other_rules(folder: Path, game: Game) -> None:
     guilty = [n for n in changed if _shapes(_with(trained, n, now[n])) != _shapes(trained)]
     said = [", ".join(f"{name}={values[name]}" for name in guilty or changed) for values in (before, now)]
     raise Usage(
-        f"{folder} was trained with {said[0] or 'other rules'}, so its network can't play with "
+        f"{agent.name} was trained with {said[0] or 'other rules'}, so its network can't play with "
         f"{said[1] or 'these'}: leave that out, or train another run"
     )
 

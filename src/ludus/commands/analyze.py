@@ -16,9 +16,10 @@ from ludus.core.rules import Rules
 from ludus.core.screen import BoardScreen, Screen
 from ludus.search import Thinker
 from ludus.search.bot import bot_names, can_search, warm_up
+from ludus.store.player import full_name
 from ludus.ui.thoughts import headline, heat_map, heat_of, idea_table, seat_name, values_text
 
-console = Console(highlight=False)
+console = Console(highlight=False, emoji=False)
 SHOWN = 5
 """Moves of the search that are listed."""
 BLUNDER = 0.2
@@ -64,7 +65,7 @@ def analyze(
             pictures.add(step)
     _summarize(rules, screen, steps)
     if pictures:
-        console.print(f"{pictures.finish()} pictures in {png}")
+        console.print(f"{pictures.finish()} pictures in {png}", markup=False)
 
 
 def _read(moves: str | None, file: str | None) -> str | None:
@@ -88,7 +89,7 @@ def find_thinker(run: str | None, bot: str, think: str, game: Game) -> Thinker:
         raise Usage(
             f"{game.name} can't be analyzed: no bot searches it, because {why}; analyze is for {able}"
         )
-    player = match.player(f"{name}+{think}" if think else name, game)
+    player = match.player(full_name(name, think=think), game)
     if not isinstance(player, Thinker):
         instead = f"leave out --{'run' if run else 'bot'} to take the bot search"
         if not can_search(game):

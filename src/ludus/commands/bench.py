@@ -15,7 +15,7 @@ from ludus.core.errors import Usage
 from ludus.core.rules import Rules
 from ludus.core.table import RulesTable, Table
 
-console = Console(highlight=False)
+console = Console(highlight=False, emoji=False)
 
 
 class Timed:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from ludus import __version__, machine
 from ludus.core import extras, jit, seeds
 
-console = Console(highlight=False)
+console = Console(highlight=False, emoji=False)
 GIB = 2**30
 WORKERS, ROWS = 8, 4096
 

@@ -18,11 +18,11 @@ from ludus.core.duel import Duel
 from ludus.core.errors import Usage
 from ludus.core.game import Game
 from ludus.match import MatchOptions
-from ludus.search.bot import SEARCH, bot_names, warm_up
-from ludus.store.player import parse_player
+from ludus.search.bot import SEARCH, bot_names, player_names, warm_up
+from ludus.store.player import full_name, parse_player
 from ludus.store.run import read_config, read_weights
 
-console = Console(highlight=False)
+console = Console(highlight=False, emoji=False)
 HANDS, GAMES, FEW_GAMES = 10_000, 1_000, 200
 """Of a match; few if somebody thinks long."""
 
@@ -36,7 +36,7 @@ def evaluate_run(
     if game.rules is None:
         return _evaluate_at_table(folder, game, at, against, how)
     read_weights(folder, at)  # fail here, in one place, rather than in every process
-    agent = f"{folder}{f'@{at}' if at else ''}{f'+{think}' if think else ''}"
+    agent = full_name(str(folder), at, think)
     opponents = against or bot_names(game)[::-1]
     _play(game, [(agent, name) for name in opponents], how)
 
@@ -47,8 +47,8 @@ def _check(game: Game, names: list[str], how: MatchOptions) -> None:
         if is_engine(game, name):
             assert game.engine is not None
             game.engine.check(name, how.engine, how.seed)
-        elif (found := parse_player(name)).is_run:
-            match.refuse_other_rules(Path(found.name), game)
+        elif (found := parse_player(name, game.champion)).run:
+            match.refuse_other_rules(found, game)
         else:
             match.player(name, game)
 
@@ -79,14 +79,14 @@ def _evaluate_at_table(folder: Path, game: Game, at: str, against: list[str], ho
 
 def run_tournament(game: Game, bots: list[str], against: list[str], think: str, how: MatchOptions) -> None:
     """Every bot against every other; or, if they are told whom, against those only."""
-    bots = [f"{bot}+{think}" if think else bot for bot in bots or bot_names(game)[::-1]]
+    bots = [full_name(bot, think=think) for bot in bots or bot_names(game)[::-1]]
     if game.spec.seats < 2:
         raise Usage(f"{game.name} has one seat, so there is nobody to play against")
     if against:
         _play(game, [(bot, other) for bot in bots for other in against], how)
         return
     if len(bots) < 2:
-        raise Usage(f"a tournament needs two bots: choose from {', '.join(bot_names(game))}")
+        raise Usage(f"a tournament needs two bots: choose from {', '.join(player_names(game))}")
     duels = _play(game, [(bot, other) for i, bot in enumerate(bots) for other in bots[i + 1 :]], how)
     _rank(bots, duels)
 
@@ -103,7 +103,7 @@ def _play(game: Game, pairs: list[tuple[str, str]], how: MatchOptions) -> list[D
         match.opening_of(game, how.opening)
     warm_up(game, set(names) & set(bot_names(game)))
     for name in names:
-        if not is_engine(game, name) and parse_player(name).is_run:
+        if not is_engine(game, name) and parse_player(name, game.champion).run:
             match.player(name, game)  # fail here, in one place, rather than in every process
     how = replace(how, opening=match.opening_of(game, how.opening))
     console.print(_heading(game, f"{deals * game.spec.seats * per_game:,} {unit}s", how))
@@ -174,9 +174,9 @@ def _show(game: Game, duels: list[Duel]) -> None:
 def _thinks_long(game: Game, name: str) -> bool:
     if is_engine(game, name):
         return True
-    player = parse_player(name)
-    if player.is_run:
-        return algos.find(read_config(Path(player.name), game.name).algo).searches
+    player = parse_player(name, game.champion)
+    if player.run:
+        return algos.find(read_config(player.run, game.name).algo).searches
     return player.name == SEARCH
 
 
@@ -254,6 +254,6 @@ def _rank(bots: list[str], duels: list[Duel]) -> None:
         else:
             beaten[duel.challenger if duel.mean > 0 else duel.opponent] += 1
     order = sorted(bots, key=lambda bot: -beaten[bot])
-    console.print("ranking: " + " > ".join(f"[bold]{bot}[/]" for bot in order))
+    console.print("ranking: " + " > ".join(f"[bold]{escape(bot)}[/]" for bot in order))
     if open_pairs:
-        console.print(f"too close to call with so few: {', '.join(open_pairs)}")
+        console.print(f"too close to call with so few: {', '.join(open_pairs)}", markup=False)

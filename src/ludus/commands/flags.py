@@ -76,6 +76,8 @@ def one_line(box: str) -> str:
     if found := re.match(r"Missing from (.*?): (\S+)", problem):
         return f"{found[1]} needs {found[2]}"
     problem = problem.removeprefix("Error parsing ").rstrip(".")
+    if found := re.match(r"Missing value for argument '(--\S+)'", problem):
+        problem += f" (one that begins with - is written as in {found[1]}=-x)"
     return problem[:1].lower() + problem[1:]
 
 

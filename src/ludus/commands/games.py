@@ -7,10 +7,10 @@ from rich.table import Table
 from ludus import games, switches
 from ludus.core import conformance
 from ludus.core.errors import Failure, Usage
-from ludus.core.game import Game, NativeGame
-from ludus.search.bot import bot_names
+from ludus.core.game import CHAMPION, Game, NativeGame
+from ludus.search.bot import bot_names, player_names
 
-console = Console(highlight=False)
+console = Console(highlight=False, emoji=False)
 
 
 def show(name: str | None, check: bool) -> None:
@@ -31,7 +31,7 @@ def _list() -> None:
     for name in games.names():
         game = games.open(name)
         try:
-            spec, bots = game.spec, ", ".join(bot_names(game))
+            spec, bots = game.spec, ", ".join(player_names(game))
         except Usage as missing:  # a library or program that not everybody needs
             table.add_row(f"[bold]{name}", "", "", "", "", escape(f"{game.description()} ({missing})"))
             continue
@@ -52,6 +52,8 @@ def _describe(game: Game) -> None:
     console.print(f"[bold]{game.name}[/]: {escape(game.description())}")
     hidden = "part of the game is hidden" if spec.hidden else "everything is open"
     console.print(f"{spec.seats} seats, {spec.actions} actions, {hidden}; bots: {', '.join(bot_names(game))}")
+    if game.champion:
+        console.print(f"{CHAMPION}: a trained agent, named like a bot, as in --against {CHAMPION}")
     for part in spec.parts:
         shape = " x ".join(map(str, part.shape))
         console.print(f"observation {part.name}: {part.kind}, {shape} {part.dtype}")

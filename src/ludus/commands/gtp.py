@@ -7,6 +7,7 @@ from ludus.core.errors import Usage
 from ludus.core.game import Game
 from ludus.core.rules import Bot
 from ludus.search.bot import bot_names, warm_up
+from ludus.store.player import full_name
 
 
 def serve(game: str, run: str | None, bot: str | None, think: str, seed: int, words: list[str]) -> None:
@@ -23,6 +24,6 @@ def serve(game: str, run: str | None, bot: str | None, think: str, seed: int, wo
 
     def make_bot(opened: Game) -> Bot:
         warm_up(opened, {name} & set(names))
-        return match.player(f"{name}+{think}" if think else name, opened)
+        return match.player(full_name(name, think=think), opened)
 
     opened.engine.serve(make_bot, seed)

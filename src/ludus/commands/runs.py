@@ -20,44 +20,21 @@ from ludus.core import extras
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint, lock
 from ludus.store.disk import reason, writing
-from ludus.store.lines import EVENTS, METRICS, last_line, lines_back
-from ludus.store.run import CONFIG, check_fit, is_run, peek_config, read_config, read_lines, read_weights
+from ludus.store.reader import RunReader, find_runs
+from ludus.store.run import check_fit, read_config
 
-console = Console(highlight=False)
-ENDS = {"end": "done", "stopped": "stopped", "failed": "failed"}
-BEGINS = ("start", "resume")
+console = Console(highlight=False, emoji=False)
 WEIGHTS = (".safetensors", ".onnx", ".pt", ".pth")
 """Files that may hold weights."""
 
 
-def found(place: Path) -> list[Path]:
-    """Runs under a folder, the oldest first."""
-    folders = [folder for folder in place.iterdir() if is_run(folder)] if place.is_dir() else []
-    runs = [folder for folder in folders if not folder.name.startswith(".")]  # those are being restored
-    return sorted(runs, key=lambda folder: (folder / CONFIG).stat().st_mtime)
-
-
-def state(folder: Path) -> str:
-    """running, done, stopped, failed, or broken off: what its last life came to."""
-    if lock.is_running(folder):
-        return "running"
-    for line in lines_back(folder / EVENTS):
-        what = line.values["event"] if line.values else ""
-        if what in ENDS:
-            return ENDS[what]
-        if what in BEGINS:
-            return "broken off"
-    weights_only = checkpoint.has_learned(folder) and not checkpoint.listed(folder)
-    return "weights only" if weights_only else "broken off"
-
-
 def show(place: Path, prune: bool, yes: bool = False) -> None:
-    runs = found(place)
+    runs = find_runs(place)
     if not runs:
         raise Usage(f"there is no run in {place}")
     if prune:
         _prune([folder for folder in runs if _is_empty(folder)], yes)
-        runs = found(place)
+        runs = find_runs(place)
     table = Table("run", "game", "state", "decisions", "%", "hours", "best", box=None, pad_edge=False)
     for column in table.columns:
         column.overflow = "fold"  # names are never cut
@@ -73,15 +50,14 @@ def show(place: Path, prune: bool, yes: bool = False) -> None:
 
 def _row(folder: Path, damaged: list[str]) -> tuple[str, ...]:
     """damaged: is told of what can't be read"""
+    run = RunReader(folder, damaged.append)
     try:
-        config = peek_config(folder)
+        config = run.config
     except Failure as failure:
         damaged.append(str(failure))
         return folder.name, "?", "damaged", "", "", "", ""
-    line = last_line(folder / METRICS, damaged.append) or {"decisions": 0, "seconds": 0.0}
-    now, best = state(folder), checkpoint.read_best(folder)
-    if best is None and (folder / f"{checkpoint.BEST}.json").exists():
-        damaged.append(f"{folder / checkpoint.BEST}.json is damaged")
+    line = run.last or {"decisions": 0, "seconds": 0.0}
+    now, best = run.state, run.best
     return (
         folder.name, config.game, now, f"{line['decisions']:,}",
         "100" if now == "done" else f"{100 * _share(config, line):.0f}", f"{line['seconds'] / 3600:.2f}",
@@ -126,7 +102,7 @@ def _prune(empty: list[Path], yes: bool) -> None:
 
 
 def export(folder: Path, as_csv: bool, as_onnx: bool) -> None:
-    peek_config(folder)
+    RunReader(folder)  # fails if it is none
     if not (as_csv or as_onnx):
         raise Usage("say what to export: --csv for the metrics, --onnx for the policy")
     with writing(folder):
@@ -138,7 +114,7 @@ def export(folder: Path, as_csv: bool, as_onnx: bool) -> None:
 
 def _write_csv(folder: Path) -> Path:
     tell = lambda text: console.print(text, markup=False, soft_wrap=True)  # noqa: E731
-    lines = read_lines(folder / METRICS, tell)
+    lines = list(RunReader(folder, tell).metrics())
     if not lines:
         raise Failure(f"{folder} has no metrics yet")
     names = list(dict.fromkeys(name for line in lines for name in line))
@@ -169,7 +145,7 @@ def _write_onnx(folder: Path) -> Path:
         raise Usage("a policy that sees several parts can't be exported yet")
     turn = table.reset(0)
     net = algos.find(config.algo).make_module(table.spec, config.net).eval()
-    weights = read_weights(folder)
+    weights = RunReader(folder).weights()
     check_fit(folder, weights, net.state_dict())
     net.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     inputs: dict[str, Any] = {"obs": turn.obs.copy(), "legal": turn.legal.copy()}

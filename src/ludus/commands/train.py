@@ -13,18 +13,18 @@ from tyro.conf import UseAppendAction, arg
 
 from ludus import algos, games, switches
 from ludus.commands.flags import read_flags
-from ludus.commands.runs import found
 from ludus.config import Config, check_ranges, resolve
 from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import checkpoint
-from ludus.store.lines import METRICS, read_lines
 from ludus.store.mirror import is_url, misfit, restore, trained_elsewhere
+from ludus.store.reader import RunReader, find_runs
 from ludus.store.run import (
     CONFIG,
     folder_of,
     is_run,
     keep_sizes,
     peek_config,
+    quoted,
     read_config,
     refuse_other,
     trust_run,
@@ -148,7 +148,7 @@ def run(args: list[str], resumed: str = "") -> None:
     folder = folder_of(config)
     game = games.open(config.game, **config.switches)
     native, columns = game.rules is not None, game.columns
-    history = read_lines(folder / METRICS) if is_run(folder) and not overwrite else []
+    history = RunReader(folder).metrics() if is_run(folder) and not overwrite else ()
     dashboard = Dashboard(config, columns, history)
     try:
         with dashboard:
@@ -210,7 +210,7 @@ def _profile(folder: Path) -> Table:
 
 def resume(args: list[str]) -> None:
     """Go on with a run as it was configured; flags change what may change."""
-    if not args or args[0].startswith("-"):
+    if not args or (args[0].startswith("-") and not is_run(Path(args[0]))):
         if "-h" in args or "--help" in args:
             _parse([games.names()[-1], "--help"], "RUN|latest|URL")
         raise Usage("say which run goes on, as in `ludus resume runs/ofc-quick` or `ludus resume latest`")
@@ -226,12 +226,12 @@ def resume(args: list[str]) -> None:
         if (other := _value(flags, "--run")) is not None:
             raise Usage(
                 f"a run goes on in its own folder, not in {other}: to begin another one like it, "
-                f"use `ludus train GAME --config {folder / CONFIG} --run {other}`"
+                f"use `ludus train GAME --config {quoted(folder / CONFIG)} --run {quoted(Path(other))}`"
             )
     if "--trust" in args:
         trust_run(folder)
     config = read_config(folder)
-    told = ["--config", str(folder / CONFIG), "--algo", config.algo, "--run", str(folder)]
+    told = [f"--config={folder / CONFIG}", "--algo", config.algo, f"--run={folder}"]
     run([config.game, *told, *flags], str(folder))
 
 
@@ -247,7 +247,7 @@ def _bring_back(url: str, folder: Path) -> None:
 
 def latest(place: Path = Path("runs")) -> Path:
     """The run that was written to last."""
-    runs = found(place)
+    runs = find_runs(place)
     if not runs:
         raise Usage(f"there is no run in {place}")
     return max(runs, key=lambda folder: max(file.stat().st_mtime for file in folder.iterdir()))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 RANDOM = "random"
 PRESETS = "presets.toml"
+CHAMPION = "champion"
+"""The name of the trained agent that comes with a game, and of its run's folder beside the class."""
 Switches = dict[str, Any]
 Stats = Mapping[str, float]
 
@@ -103,6 +105,12 @@ class Game:
     def commands(cls) -> dict[str, Callable[..., None]]:
         """Commands of its own, as in `ludus GAME COMMAND`; their arguments are flags."""
         return {}
+
+    @property
+    def champion(self) -> Path | None:
+        """The run of the trained agent that comes with the game: the folder `champion` beside the class."""
+        folder = Path(inspect.getfile(type(self))).with_name(CHAMPION)
+        return folder if (folder / "config.toml").exists() else None
 
     @property
     def bots(self) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ludus.core.errors import Usage
-from ludus.core.game import BotPlayer, Game, Player
+from ludus.core.game import CHAMPION, BotPlayer, Game, Player
 from ludus.core.rules import Bot, Rules, States, Streams
 from ludus.core.table import Table
 from ludus.search import Result, Search, SearchConfig
@@ -78,6 +78,11 @@ def can_search(game: Game) -> bool:
 def bot_names(game: Game) -> list[str]:
     """Of all scripted players, the strongest last."""
     return [*game.bots, *([SEARCH] if can_search(game) else [])]
+
+
+def player_names(game: Game) -> list[str]:
+    """Whom matches know by name: the bots, and the champion if the game has one."""
+    return [*bot_names(game), *([CHAMPION] if game.champion else [])]
 
 
 def make_bot(game: Game, name: str) -> Bot:

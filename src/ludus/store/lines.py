@@ -22,17 +22,21 @@ Warn = Callable[[str], None]
 
 def read_lines(file: Path, warn: Warn = lambda text: None) -> list[dict[str, Any]]:
     """All objects of a file. warn: is told how many lines are damaged, if any"""
-    found, damaged = [], 0
+    return list(stream_lines(file, warn))
+
+
+def stream_lines(file: Path, warn: Warn = lambda text: None) -> Iterator[dict[str, Any]]:
+    """As `read_lines`, one by one; damage is told at the end."""
+    damaged = 0
     if file.exists():
         with file.open("rb") as texts:
             for text in texts:
                 if (line := parsed(text, file.name)) is not None:
-                    found.append(line)
+                    yield line
                 else:
                     damaged += text.endswith(b"\n") and text != b"\n"
     if damaged:
         warn(damage(file, damaged))
-    return found
 
 
 def last_line(file: Path, warn: Warn = lambda text: None) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import importlib.metadata
 import os
+import shlex
 import shutil
 import time
 import tomllib
@@ -208,6 +209,11 @@ def folder_of(config: Config) -> Path:
     return Path(config.run or f"runs/{config.game.replace(':', '-').replace('/', '-')}-{config.preset}")
 
 
+def quoted(folder: Path) -> str:
+    """As it is written on a command line; a name that begins with - would be read as a flag."""
+    return shlex.quote(f"./{folder}" if str(folder).startswith("-") else str(folder))
+
+
 def keep_sizes(config: Config) -> Config:
     """With `rows` and `steps` of the run that goes on, where they are left to us: they were measured once."""
     folder = folder_of(config)
@@ -233,7 +239,7 @@ def refuse_other(before: Config, now: Config, folder: Path) -> None:
         for name, old, new in _differences(shown, getattr(before, field), getattr(now, field)):
             raise Usage(
                 f"{folder} was trained with {name} {old}, not {new}: go on with it by "
-                f"`ludus resume {folder}`, choose another folder with --run, "
+                f"`ludus resume {quoted(folder)}`, choose another folder with --run, "
                 "or begin anew with --overwrite, which moves it aside"
             )
 

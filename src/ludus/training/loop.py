@@ -20,7 +20,7 @@ from ludus.store import start as start_of_run
 from ludus.store.checkpoint import Checkpoint
 from ludus.store.disk import writing
 from ludus.store.outlets import Outlets
-from ludus.store.run import LOG, Run, keep_sizes
+from ludus.store.run import LOG, Run, keep_sizes, quoted
 from ludus.store.start import Bare
 from ludus.training.build import flat_weights, make_pool, open_game, sized_config
 from ludus.training.layout import Layout, Sizer, lay_out
@@ -307,7 +307,7 @@ class Training:
             return
         saved = self.saving.saved_decisions
         self.run.event("stopped", decisions=saved, signal=stop.asked)
-        raise Stopped(f"stopped at {saved:,} decisions; go on with `ludus resume {self.run.folder}`")
+        raise Stopped(f"stopped at {saved:,} decisions; go on with `ludus resume {quoted(self.run.folder)}`")
 
     # ---- what can't be done
 

@@ -9,7 +9,7 @@ import torch
 from ludus.core.errors import Failure
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Best, Checkpoint, Saver
-from ludus.store.run import check_fit
+from ludus.store.run import check_fit, quoted
 from ludus.store.start import Bare
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Saving:
             raise Failure(
                 f"the end of the training could not be saved in {self.run.folder}: {self.saver.failed}: "
                 f"free some space there, then go on from its newest checkpoint with "
-                f"`ludus resume {self.run.folder}`"
+                f"`ludus resume {quoted(self.run.folder)}`"
             )
 
     def _saved(self, what: str, details: dict[str, Any]) -> None:

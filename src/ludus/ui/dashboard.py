@@ -20,6 +20,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from ludus.config import Config
+from ludus.store.run import quoted
 from ludus.ui.sections import Columns, Section, game_rows, number, sections
 from ludus.ui.trend import Metrics, Trends, sparkline
 
@@ -49,7 +50,7 @@ class Dashboard:
     ) -> None:  # fmt: skip
         """history: metrics of the run before it was resumed"""
         self.config, self.columns = config, columns
-        self.console = console or Console(highlight=False)
+        self.console = console or Console(highlight=False, emoji=False)
         self.trends, self._history = Trends(), list(history)
         self.metrics: Metrics = {}
         """The newest; a name that was there once stays, so that rows keep their places."""
@@ -91,10 +92,11 @@ class Dashboard:
         more = f"--decisions {2 * made}"
         if self.config.seconds and spent >= self.config.seconds:
             more = f"--seconds {2 * self.config.seconds:.0f}"
-        commands = [f"ludus eval {folder}"]
+        run = quoted(folder)
+        commands = [f"ludus eval {run}"]
         if native:
-            commands.append(f"ludus play {self.config.game} --run {folder}")
-        commands.append(f"ludus resume {folder}" + ("" if stopped else f" {more}"))
+            commands.append(f"ludus play {self.config.game} --run {run}")
+        commands.append(f"ludus resume {run}" + ("" if stopped else f" {more}"))
         lines += [f"the run is in {folder}", "next:", *(f"  {command}" for command in commands)]
         for line in lines:
             self.console.print(line, markup=False, soft_wrap=True)

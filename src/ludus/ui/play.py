@@ -20,7 +20,7 @@ from ludus.core.rules import Bot, Remembers, Rules, States, Streams, begin, lega
 from ludus.core.screen import BoardScreen, Cell, Screen
 from ludus.search import Thinker
 from ludus.search.bot import bot_names, make_bot, warm_up
-from ludus.store.player import parse_player
+from ludus.store.player import full_name, parse_player
 from ludus.ui.thoughts import heat_map, heat_of, idea_table
 
 COMMANDS = "?  help    hint  what a strong player would do    undo  take back    q  quit"
@@ -51,8 +51,7 @@ def play_in_terminal(
     rules = native.rules
     if not 0 <= seat < rules.spec.seats:
         raise Usage(f"{game} has no seat {seat}: choose from 0 to {rules.spec.seats - 1}")
-    name = run or against or names[-1]
-    name = f"{name}+{think}" if think else name
+    name = full_name(run or against or names[-1], think=think)
     opponent = match.player(name, native)
     adviser = opponent if isinstance(opponent, Thinker) else make_bot(native, names[-1])
     if record is not None:
@@ -72,7 +71,7 @@ def play_in_terminal(
                 Path(record),
                 records.Record(game, seed, seat, name, told, session.moves, session.result or "unfinished"),
             )
-            session.console.print(f"recorded in {record}", style="dim", soft_wrap=True)
+            session.console.print(f"recorded in {record}", style="dim", markup=False, soft_wrap=True)
 
 
 def _refuse_unwritable(file: Path) -> None:
@@ -105,7 +104,7 @@ class Session:
         self.opponent, self.adviser, self.heading = opponent, adviser, heading
         self.choose = begin(opponent, 1)
         self.answered: list[tuple[States, Streams]] = []  # what the opponent decided on, so far
-        self.console = Console(highlight=False)
+        self.console = Console(highlight=False, emoji=False)
         self.fresh: list[Cell] = []  # taken since the person last decided
         self.past: list[Moment] = []  # before each of the person's decisions so far
         self.moves: list[str] = []
