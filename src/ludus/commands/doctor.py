@@ -8,8 +8,9 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from ludus import __version__, machine
+from ludus import __version__, games, machine
 from ludus.core import extras, jit, seeds
+from ludus.core.errors import Failure
 
 console = Console(highlight=False, emoji=False)
 GIB = 2**30
@@ -28,6 +29,8 @@ def examine() -> None:
     folder = jit.cache_folder(Path(jit.__file__).parent)
     _line("compiled code", f"{_size_bytes(folder) / 2**20:.1f} MiB for this version in {folder}")
     _line("random streams", _streams())
+    for name in games.names():
+        _line(f"game {name}", _readiness(name))
     for fix, names in missing.items():
         console.print(f"[yellow]missing[/] {', '.join(names)}: {escape(fix)}", soft_wrap=True)
     if not missing:
@@ -47,6 +50,15 @@ def _packages() -> dict[str, list[str]]:
 
 def _line(what: str, value: str) -> None:
     console.print(f"{what:<18} {escape(value)}", soft_wrap=True)
+
+
+def _readiness(name: str) -> str:
+    """Whether a game can be opened, or what it needs first."""
+    try:
+        seats = games.open(name).spec.seats
+    except Failure as missing:
+        return str(missing)
+    return f"ready, {seats} seat{'s' if seats > 1 else ''}"
 
 
 def _size_bytes(folder: Path) -> int:
