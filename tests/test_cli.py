@@ -95,7 +95,7 @@ def test_check_names_what_a_users_game_breaks(ludus, tmp_path):
     [
         (
             ["games", "no_such_game"],
-            "unknown game 'no_such_game': choose from blokus, connect4, ofc, tictactoe",
+            "unknown game 'no_such_game': choose from blokus, connect4, ofc, pokemon, retro, tictactoe",
         ),
         (["bench", "no_such_game"], "unknown game 'no_such_game'"),
         (["play", "no_such_game"], "unknown game 'no_such_game'"),

@@ -289,7 +289,7 @@ def test_a_game_that_always_raises_ends_with_its_fault_and_place(more, trained, 
 @pytest.mark.parametrize("more", POOLS, ids=str)
 @pytest.mark.parametrize("cut", [False, True])
 def test_infinite_observations_are_named(more, cut, trained, importable, monkeypatch):
-    for module in ("pool", "remote_table"):
+    for module in ("pools.process", "pools.local", "remote_table"):
         monkeypatch.setattr(f"ludus.training.{module}.TRIES", 1)
     with pytest.raises(Failure, match=r"broken_envs:Infinite: the observation in row \d+ has inf"):
         trained("broken_envs:Infinite", switches={"cut": cut}, **more)

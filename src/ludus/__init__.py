@@ -82,7 +82,7 @@ def sb3_env(game: str, rows: int, opponents: str | Bot = "random", **switches: A
     return Sb3VecEnv(opened.rules, rows, bot)
 
 
-if "gymnasium" in sys.modules:  # imported before us, as people write it; else `register_envs()` does it
+if sys.modules.get("gymnasium"):  # imported before us, as people write it; else `register_envs()` does it
     from ludus.games.adapters.registration import register_envs
 
     register_envs()

@@ -15,6 +15,8 @@ from ludus.core.errors import Failure, Usage
 
 OURS = Path(__file__).parent / "integrations"
 OWN_GAME = "Gemfall-Nes-v0"
+PLACES = "LUDUS_RETRO"
+"""The variable with folders of one's own."""
 NES_MARK, NES_HEADER_BYTES = b"NES\x1a", 16
 """A NES ROM's header is not part of its SHA-1, because collections differ in it."""
 
@@ -65,7 +67,7 @@ def library() -> Any:
 
 def folders() -> list[Path]:
     """Where integrations are looked for: $LUDUS_RETRO (folders of your own), ours, stable-retro's."""
-    own = [Path(part) for part in os.environ.get("LUDUS_RETRO", "").split(os.pathsep) if part]
+    own = [Path(part) for part in os.environ.get(PLACES, "").split(os.pathsep) if part]
     return [*own, OURS, Path(library().data.path()) / "stable"]
 
 

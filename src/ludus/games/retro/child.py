@@ -181,7 +181,7 @@ class ChildTable(Table):
 
     def _spawn(self) -> None:
         self._pipe, theirs = self._context.Pipe()
-        args = (self.integration.game, self.rows, self.options, theirs)
+        args = (self.integration.game, self.rows, self.options, os.environ.get(catalog.PLACES, ""), theirs)
         self._process = self._context.Process(target=serve, args=args, name="ludus-emulator")
         with _may_have_children():
             self._process.start()
@@ -231,7 +231,9 @@ def _may_have_children() -> Iterator[None]:
 # ---- in the child
 
 
-def serve(game: str, rows: int, options: Options, pipe: Any) -> None:
+def serve(game: str, rows: int, options: Options, places: str, pipe: Any) -> None:
+    """places: as the parent's environment has them now; a fork server's may be older"""
+    os.environ[catalog.PLACES] = places
     try:
         table = RetroTable(game, rows, options)
         pipe.send(("ok", _layout(table)))
