@@ -188,6 +188,8 @@ def overlay(config: Any, values: dict[str, Any], source: str) -> Any:
     """A configuration with some values replaced; groups such as [net] are gone into."""
     known = {entry.name: getattr(config, entry.name) for entry in dataclasses.fields(config)}
     if isinstance(config, Config):
+        if values.get("algo", config.algo) != config.algo:  # its settings would be another's
+            raise Usage(f"{source}: algo is {values['algo']!r}, but the settings are those of {config.algo}")
         known[algos.group_of(config.algo)] = known.pop("settings")
         others = set(algos.names()) - set(known)
         values = {name: value for name, value in values.items() if name not in others}
