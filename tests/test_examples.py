@@ -37,7 +37,7 @@ def test_an_own_algorithm_learns_is_evaluated_and_exported(trained):
     )  # fmt: skip
     (duel,) = ludus.evaluate(folder, "random", games=30)
     assert duel.mean > 60  # 129 to 413 with six seeds; random play: 22
-    export(folder, csv=True, onnx=True)
+    export(folder, True, True)
     assert (folder / "policy.onnx").stat().st_size > 1000
 
 
