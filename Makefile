@@ -43,7 +43,7 @@ bench-gpu: $(READY)  ## training on a GPU
 	$(BIN)/python bench/gpu.py
 
 docs: $(READY)  ## the documentation as a site, in site/
-	DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: $(READY)
 	$(BIN)/ruff format .
