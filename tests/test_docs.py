@@ -28,6 +28,6 @@ def test_every_page_says_the_same_of_how_long_a_benchmark_takes(target):
 
 
 def test_deaths_of_workers_are_told_as_the_code_counts_them():
-    text = PAGES[Path("docs/runs.md")]
+    text = PAGES[Path("docs/long-runs.md")]
     assert TRIES == 5 and "more than five times in a row without a block in between" in text
     assert f"({KILLED_TRIES} if it was killed)" in text
