@@ -14,10 +14,11 @@ demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 test: $(READY)  ## the whole suite
 	$(BIN)/pytest -n 2
 
-check: $(READY)  ## lint, types and tests
+check: $(READY)  ## format, lint, types, documentation and tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(MAKE) docs
 	$(MAKE) test
 
 bench-core: $(READY)  ## the speed of what training stands on
