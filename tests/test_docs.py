@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ludus import algos
+from ludus import algos, games
 from ludus.cli import app
 from ludus.config import RENAMED
 from ludus.training.faults import KILLED_TRIES, TRIES
@@ -67,6 +67,8 @@ def test_every_flag_that_a_page_names_exists(ludus, monkeypatch):
     helps = [ludus("train", *words, "--help")[1] for words in (["ofc"], ["connect4"])]
     helps += [ludus("train", "gym:CartPole-v1", "--algo", "examples.reinforce", "--help")[1]]
     helps += [ludus(name, "--help")[1] for name in app.names if name != "train"]
+    own = [(game, command) for game in games.names() for command in games.find(game).commands()]
+    helps += [ludus(game, command, "--help")[1] for game, command in own]
     known = {flag for text in helps for flag in FLAG.findall(text)} | FOREIGN | {"--debug", "--version"}
     for page, text in PAGES.items():
         code = re.findall(r"```bash\n.*?```|`[^`\n]+`", text, re.DOTALL)
