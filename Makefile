@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
 
-.PHONY: demo test check bench-core bench-train bench-runs bench-pokemon bench-retro bench-gpu bench-blokus format
+.PHONY: demo test check bench-core bench-train bench-runs bench-pokemon bench-retro bench-gpu bench-blokus docs format
 
 demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 	rm -rf runs/demo-before runs/demo
@@ -14,10 +14,11 @@ demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 test: $(READY)  ## the whole suite
 	$(BIN)/pytest -n 2
 
-check: $(READY)  ## lint, types and tests
+check: $(READY)  ## format, lint, types, documentation and tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(MAKE) docs
 	$(MAKE) test
 
 bench-core: $(READY)  ## the speed of what training stands on
@@ -41,6 +42,9 @@ bench-retro: $(READY)  ## console games beside Gymnasium's vector environments
 
 bench-gpu: $(READY)  ## training on a GPU
 	$(BIN)/python bench/gpu.py
+
+docs: $(READY)  ## the documentation as a site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: $(READY)
 	$(BIN)/ruff format .
