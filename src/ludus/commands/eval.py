@@ -67,13 +67,13 @@ def _evaluate_at_table(folder: Path, game: Game, at: str, against: list[str], ho
     names = ["random"] if alone else against or known[::-1]
     duels = [match.table_duel(game, config, weights, name, count, how.seed, str(folder)) for name in names]
     heads = ("agent",) if alone else ("agent", "against")
-    table = Table(*heads, "games", "score (95 %)", "win %", *duels[0].stats, box=None, pad_edge=False)
-    for duel in duels:
+    cells = [_cells(game, duel) for duel in duels]
+    table = Table(*heads, "games", "score (95 %)", "won %", *cells[0], box=None, pad_edge=False)
+    for duel, shown in zip(duels, cells, strict=True):
         won = f"{100 * duel.won.mean():.1f}{_spread(100 * duel.win_margin, 1)}"
-        stats = [f"{mean:.2f}" for mean in duel.stats.values()]
         score = f"{duel.mean:+.2f}{_spread(duel.margin)}"
         who = [f"[bold]{escape(folder.name)}"] if alone else [f"[bold]{escape(folder.name)}", duel.opponent]
-        table.add_row(*who, f"{len(duel.points):,}", score, "-" if alone else won, *stats)
+        table.add_row(*who, f"{len(duel.points):,}", score, "-" if alone else won, *shown.values())
     console.print(table)
 
 

@@ -90,12 +90,12 @@ class Game(game.Game):
 
     def columns(self, stats: game.Stats) -> dict[str, str | float]:
         shown: dict[str, str | float] = {
-            "win %": f"{100 * stats['won']:.1f}",
             "turns": f"{stats['turns']:.1f}",
             "fainted": f"{stats['fainted']:.2f}",
             "switches": f"{stats['switches']:.1f}",
         }
-        return shown | {name: mean for name, mean in stats.items() if name.startswith("reward_") and mean}
+        paid = {name: mean for name, mean in stats.items() if name.startswith("reward_") and mean}
+        return shown | {f"{name.removeprefix('reward_')} paid": mean for name, mean in paid.items()}
 
     @classmethod
     def commands(cls) -> dict[str, Callable[..., None]]:
