@@ -14,7 +14,7 @@ from ludus.core.errors import Usage
 from ludus.search import Thinker
 from ludus.store.player import full_name, parse_player
 
-WITH = ["blokus", "ofc"]
+WITH = ["blokus", "connect4", "ofc"]
 
 
 def test_games_know_their_champions():
