@@ -4,6 +4,7 @@ import pytest
 
 from commandline import one_line
 from ludus import games
+from ludus.switches import listed
 from pokemon_setup import needs_simulator
 
 FAST = {"decisions": 1, "log_s": 60.0, "workers": "0", "eval_every": "0"}
@@ -32,3 +33,8 @@ def test_a_games_own_commands_are_found(game, ludus):
 def test_an_unknown_command_of_a_game_is_one_line(ludus):
     code, _, err = ludus("retro", "impotr", ".")
     assert code == 2 and "impotr" in one_line(err)
+
+
+@pytest.mark.parametrize("game", [name for name in games.names() if games.find(name).options_type])
+def test_every_switch_says_what_it_does(game):
+    assert all(switch.help for switch in listed(games.find(game).options_type))

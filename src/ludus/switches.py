@@ -80,7 +80,15 @@ def _guess(value: str) -> Any:
 
 
 def helps(options: type) -> dict[str, str]:
-    """The string under each field of a dataclass."""
+    """The string under each field of a dataclass, and of those that it extends."""
+    found: dict[str, str] = {}
+    for kind in reversed(options.__mro__):
+        if dataclasses.is_dataclass(kind):
+            found |= _own_helps(kind)
+    return found
+
+
+def _own_helps(options: type) -> dict[str, str]:
     body = ast.parse(textwrap.dedent(inspect.getsource(options))).body[0].body  # type: ignore[attr-defined]
     found = {}
     for field, after in zip(body, body[1:], strict=False):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Options:
     seats: Literal[2, 3] = 3
+    """Players."""
     jokers: Literal[0, 2] = 2
     """Wild cards in the deck."""
     fantasyland: Literal["progressive", "flat", "off"] = "progressive"

@@ -1,7 +1,7 @@
 """Pokémon battles on the real Showdown simulator, in Node processes that play many battles each."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -12,10 +12,11 @@ from ludus.core.errors import Usage
 from ludus.core.game import Player, Switches
 from ludus.core.spec import Spec
 from ludus.core.table import Table
+from ludus.games.pokemon.rewards import Rewards
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Rewards):
     team: str = "random"
     """random, for formats that make teams, or a file or folder of teams to draw from."""
     max_turns: int = 300
@@ -24,25 +25,9 @@ class Options:
     """The simulator with faster look-ups, which plays exactly as the untouched one."""
     processes: int = 1
     """Node processes of each worker."""
-    win: float = 1.0
-    """Reward for winning; losing costs as much."""
-    knock_out: float = 0.0
-    """Reward for each Pokémon of the opponent that faints; each of one's own costs as much."""
-    left: float = 0.0
-    """Reward at the end for each Pokémon that one has left more than the opponent."""
-    hit_points: float = 0.0
-    """Reward for hit points that the opponent loses, in shares of a Pokémon's; one's own cost as much."""
-    failed_move: float = 0.0
-    """Penalty for a move that fails or meets an immunity."""
-    turn: float = 0.0
-    """Penalty for each turn."""
-    switch: float = 0.0
-    """Penalty for each switch by choice."""
 
 
 FORMAT = "gen9randombattle"
-PLAIN = ("team", "max_turns", "processes")
-"""Options that tables have under the same name."""
 
 
 class Game(game.Game):
@@ -78,15 +63,13 @@ class Game(game.Game):
         return BotPlayer(BOTS[name](), rng)
 
     def table(self, rows: int) -> Table:
-        from ludus.games.pokemon.rewards import Rewards
         from ludus.games.pokemon.table import PokemonTable
 
-        told = asdict(self.options)
-        rewards = Rewards(**{part.name: told[part.name] for part in fields(Rewards)})
-        plain = {name: told[name] for name in PLAIN}
+        told = self.options
         return PokemonTable(
-            rows, self.format, rewards=rewards, fast=self.options.fast_simulator, game=self.name, **plain
-        )
+            rows, self.format, processes=told.processes, team=told.team, max_turns=told.max_turns,
+            rewards=told, fast=told.fast_simulator, game=self.name,
+        )  # fmt: skip
 
     def columns(self, stats: game.Stats) -> dict[str, str | float]:
         shown: dict[str, str | float] = {

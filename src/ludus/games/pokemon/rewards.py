@@ -14,16 +14,16 @@ SEATS = np.arange(2)
 
 @dataclass(frozen=True)
 class Rewards:
-    """Weights. All but `win` are 0 unless they are set; the last three are penalties."""
+    """Weights of the parts of the reward."""
 
     win: float = 1.0
-    """For winning; losing costs as much."""
+    """Reward for winning; losing costs as much."""
     knock_out: float = 0.0
-    """For each Pokémon of the opponent that faints; each of one's own costs as much."""
+    """Reward for each Pokémon of the opponent that faints; each of one's own costs as much."""
     left: float = 0.0
-    """At the end, for each Pokémon that one has left more than the opponent."""
+    """Reward at the end for each Pokémon that one has left more than the opponent."""
     hit_points: float = 0.0
-    """For hit points that the opponent loses, in shares of a Pokémon's; one's own cost as much."""
+    """Reward for hit points that the opponent loses, in shares of a Pokémon's; one's own cost as much."""
     failed_move: float = 0.0
     """Penalty for a move that fails or meets an immunity."""
     turn: float = 0.0
