@@ -182,3 +182,19 @@ def test_who_and_when(tmp_path):
         Evaluator(config_of("tictactoe", eval_against="nobody"))
     with pytest.raises(Usage, match="eval_against"):
         Evaluator(config_of("gym:CartPole-v1", eval_against="greedy"))
+
+
+class Slow:
+    """An evaluation that is never complete."""
+
+    decides = True
+
+    def __call__(self, before, decisions, weights, last):
+        return None
+
+
+def test_until_an_evaluation_is_complete_the_trainings_own_measure_finds_the_best(tmp_path):
+    told = {"decisions": 3_000, "workers": "0", "run": str(tmp_path / "run")}
+    folder = train(overlay(resolve("tictactoe", "test"), told, "test"), Listeners(), Slow())
+    best = checkpoint.read_best(folder)
+    assert best is not None and best.name == "rating"

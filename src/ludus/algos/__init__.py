@@ -8,7 +8,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -50,8 +50,6 @@ class Plan:
     workers: int = 1
     temperature_spread: float = 0.0
     """The first worker plays at a temperature of 1 - spread, the last at 1 + spread."""
-    bots: tuple[str, ...] = field(default=())
-    """Whose code must be there before the first game."""
 
 
 class Policy(Protocol):

@@ -54,6 +54,8 @@ def _describe(game: Game) -> None:
     console.print(f"{spec.seats} seats, {spec.actions} actions, {hidden}; bots: {', '.join(bot_names(game))}")
     if game.champion:
         console.print(f"{CHAMPION}: a trained agent, named like a bot, as in --against {CHAMPION}")
+    if game.engine is not None:
+        console.print(f"also plays against {escape(game.engine.opponents)}")
     for part in spec.parts:
         shape = " x ".join(map(str, part.shape))
         console.print(f"observation {part.name}: {part.kind}, {shape} {part.dtype}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ludus import algos
 from ludus.core.errors import Failure
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Best, Checkpoint, Saver
@@ -151,7 +152,7 @@ class Saving:
         self.saver.wait()
         kept = checkpoint.newest(self.run.folder, training.skipped)
         if training.rolled_back or kept is None:
-            group = training.config.algo.rpartition(".")[2]
+            group = algos.group_of(training.config.algo)
             raise Failure(
                 f"the loss is not a number at {training.meter.decisions:,} decisions, again after a smaller "
                 f"learning rate; {self.run.folder} keeps the last good checkpoint: "
