@@ -32,8 +32,9 @@ def _list() -> None:
         game = games.open(name)
         try:
             spec, bots = game.spec, ", ".join(player_names(game))
-        except Usage as missing:  # a library or program that not everybody needs
-            table.add_row(f"[bold]{name}", "", "", "", "", escape(f"{game.description()} ({missing})"))
+        except Usage:  # it needs a library or program that not everybody has
+            said = f"{game.description()} Not ready: `ludus doctor` says what it needs."
+            table.add_row(f"[bold]{name}", "", "", "", "", escape(said))
             continue
         shape = ", ".join(f"{' x '.join(map(str, part.shape))} {part.dtype}" for part in spec.parts)
         table.add_row(

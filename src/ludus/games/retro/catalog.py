@@ -61,7 +61,7 @@ def library() -> Any:
     try:
         import stable_retro  # type: ignore[import-untyped]
     except ImportError as error:
-        raise extras.missing("Console games", "stable-retro") from error
+        raise extras.missing("retro", "stable-retro") from error
     return stable_retro
 
 

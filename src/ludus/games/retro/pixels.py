@@ -7,7 +7,7 @@ from ludus.core import extras
 try:
     import cv2
 except ImportError as error:
-    raise extras.missing("Console games", "opencv-python-headless") from error
+    raise extras.missing("retro", "opencv-python-headless") from error
 
 cv2.setNumThreads(1)  # there is a process for each core already
 
