@@ -1,8 +1,10 @@
 """Compiled code on disk: reused while the sources stay as they are, never after one of them changed."""
 
+import ast
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +86,21 @@ def test_a_cache_that_cannot_be_written_is_told_once_and_does_without(tmp_path):
     assert done.returncode == 0 and "tictactoe" in done.stdout, done.stderr
     assert done.stderr.count("LUDUS_CACHE") == 1 and len(done.stderr.splitlines()) == 1, done.stderr
     assert os.listdir(tmp_path) == ["file"]  # what was compiled for this command goes with it
+
+
+def test_compiled_code_depends_on_what_its_modules_import_and_on_nothing_else():
+    from ludus.core import jit
+
+    files = jit._compiled([jit.PACKAGE])
+    names = {str(file.relative_to(jit.PACKAGE)) for file in files}
+    assert {"games/ofc/scoring.py", "core/dice.py", "search/tree.py", "nets/plain.py"} <= names
+    assert not any(name.startswith(("commands/", "ui/", "store/", "games/pokemon/")) for name in names)
+    for file in files:
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.Import):
+                assert not any(name.name.startswith("ludus") for name in node.names), file
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ludus."):
+                imported = Path(*node.module.split(".")[1:])
+                assert {f"{imported}.py", f"{imported}/__init__.py"} & names or {
+                    f"{imported / name.name}.py" for name in node.names
+                } <= names, (file, node.module)

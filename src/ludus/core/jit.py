@@ -2,14 +2,15 @@
 
 Numba checks only the file of the function itself, so a change in a function that is called from
 another file would be served stale. Here any change of the sources that compiled code may call leads to
-a fresh folder: `core` and `games` for the games here, the whole package for the rest of it, and for a
-game that lives elsewhere its own folder as well.
+a fresh folder: the compiled modules of `core` and `games` (with what they import) for the games here,
+those of the whole package for the rest of it, and for a game that lives elsewhere its own folder as well.
 """
 
 import atexit
 import functools
 import hashlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -26,6 +27,10 @@ PACKAGE = Path(__file__).resolve().parent.parent
 SHARED = [PACKAGE / "core", PACKAGE / "games"]
 NOT_OURS = ("__pycache__", "site-packages", "node_modules")
 KEEP_DAYS = 14
+IMPORT = re.compile(
+    r"^from (\.*)([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE
+)  # parsing takes ten times longer
+NAME = re.compile(r"\w+")
 
 
 def njit(function: Callable | None = None, **options: Any) -> Callable:
@@ -44,10 +49,12 @@ def njit(function: Callable | None = None, **options: Any) -> Callable:
 def cache_folder(source: Path) -> Path:
     """Where the code compiled from `source` (a folder) is kept."""
     if any(source.is_relative_to(shared) for shared in SHARED):
-        sources = SHARED
+        files = _compiled(SHARED)
+    elif source.is_relative_to(PACKAGE):
+        files = _compiled([PACKAGE])
     else:
-        sources = [PACKAGE] if source.is_relative_to(PACKAGE) else [*SHARED, source]
-    folder = _root() / _hash(sources)
+        files = [*_compiled(SHARED), *_sources(source)]
+    folder = _root() / _hash(files)
     try:
         if not folder.exists():
             folder.mkdir(parents=True, exist_ok=True)
@@ -90,13 +97,41 @@ def _root() -> Path:
     return Path(home or Path.home() / ".cache") / "ludus" / "compiled"
 
 
-def _hash(folders: list[Path]) -> str:
+def _hash(files: list[Path]) -> str:
     digest = hashlib.blake2b(digest_size=10)
-    for folder in folders:
-        for file in _sources(folder):
-            digest.update(str(file).encode())
-            digest.update(file.read_bytes())
+    for file in files:
+        digest.update(str(file).encode())
+        digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+def _compiled(folders: list[Path]) -> list[Path]:
+    """The files in `folders` that hold compiled code, and all of this package that they import."""
+    found: set[Path] = set()
+    new = {file for folder in folders for file in _sources(folder) if b"njit" in file.read_bytes()}
+    while new:
+        found |= new
+        new = {other for file in new for other in _imports(file)} - found
+    return sorted(found)
+
+
+def _imports(file: Path) -> Iterator[Path]:
+    """Files of this package that `file` imports when it is loaded: compiled code sees no later imports."""
+    for dots, module, names in IMPORT.findall(file.read_text(encoding="utf-8")):
+        start = file.parents[len(dots) - 1] if dots else PACKAGE.parent
+        place = start.joinpath(*module.split("."))
+        for name in NAME.findall(names):
+            source = _source(place / name) or _source(place)
+            if source:
+                yield source
+
+
+def _source(module: Path) -> Path | None:
+    """The file of a module of this package, if it is one."""
+    if not module.is_relative_to(PACKAGE):
+        return None
+    files = (module.with_name(module.name + ".py"), module / "__init__.py")
+    return next((file for file in files if file.is_file()), None)
 
 
 def _sources(folder: Path) -> Iterator[Path]:
