@@ -15,7 +15,7 @@ from ludus import algos, games
 from ludus.algos import Opponent, Plan, alphazero, ppo
 from ludus.algos.alphazero.actor import SelfPlay
 from ludus.algos.alphazero.learner import AlphaZeroLearner
-from ludus.algos.ppo.central import DeviceBlock, DevicePolicy
+from ludus.algos.ppo.central import DeviceBlock, DevicePolicy, Playing
 from ludus.algos.ppo.learner import PpoLearner
 from ludus.config import resolve
 from ludus.core import seeds
@@ -144,8 +144,9 @@ def check_learner(name: str, make: Callable[[str], Any], block: Block, device: s
 def check_policy(device: torch.device) -> None:
     """Weights that are still being changed when a block starts are waited for."""
     net = Net(RULES.spec, PLAIN).to(device)
-    policy = DevicePolicy(net, 16, device, seed=1)
-    block = DeviceBlock(ppo_columns(RULES.spec), 4, 16, device)
+    playing = Playing(net)
+    policy = DevicePolicy([playing], 16, device, seed=1)
+    block = DeviceBlock(ppo_columns(RULES.spec), 4, 16, device, 0)
     turn, right = GAME.table(16).reset(1), []
     for favourite in range(7):
         policy.start(block)
@@ -156,6 +157,7 @@ def check_policy(device: torch.device) -> None:
             net.policy.weight.zero_()
             net.policy.bias.zero_()
             net.policy.bias[favourite] = 50.0
+        playing.update(net)
         policy.start(block)
         actions = policy.act(turn.obs, turn.legal, None, 1.0, None)[0].copy()
         kept = block.tensors["action"][0].cpu().numpy()
@@ -169,8 +171,8 @@ def check_vectors(device: torch.device) -> None:
     spec = Spec("vectors", 1, 0, (Part("obs", (3,), np.dtype(np.float32)),), zero_sum=False, box=box)
     learner = PpoLearner(spec, Net(spec, PLAIN), ppo.Config(minibatch=16, epochs=1), str(device))
     policy, block = (
-        DevicePolicy(learner.net, 16, device, seed=1),
-        DeviceBlock(ppo_columns(spec), 8, 16, device),
+        DevicePolicy([Playing(learner.net)], 16, device, seed=1),
+        DeviceBlock(ppo_columns(spec), 8, 16, device, 0),
     )
     policy.start(block)
     for _ in range(8):

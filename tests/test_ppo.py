@@ -10,6 +10,7 @@ from ludus import algos
 from ludus.algos.cuda_graph import copied, device_settings, load_optimiser, rate_of, set_precision, set_rate
 from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
+from ludus.algos.ppo.device_advantages import device_advantages
 from ludus.algos.ppo.learner import PpoLearner
 from ludus.config import Config as TrainConfig
 from ludus.core.block import Block, Column
@@ -100,6 +101,17 @@ def test_advantages_are_the_textbooks_for_each_seat_on_its_own(seats, on_policy,
         np.testing.assert_array_equal(known, expected_known)
         np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
         assert known.any() and not known.all() and not known[-1, 0]
+
+
+def test_advantages_on_a_device_are_those_of_the_compiled_code():
+    blocks = [random_block(seed, 3, on_policy=False) for seed in range(4)]
+    stacked = [torch.from_numpy(np.stack(column)) for column in zip(*blocks, strict=True)]
+    stacked[2] = stacked[2].long()
+    out, known = device_advantages(*stacked, gamma=0.97, lam=0.9)
+    for number, block in enumerate(blocks):
+        expected, expected_known = computed(*block, 0.97, 0.9)
+        np.testing.assert_array_equal(known[number].numpy(), expected_known)
+        np.testing.assert_allclose(out[number].numpy(), expected, rtol=1e-4, atol=1e-4)
 
 
 def one_row(seat, reward, ended, value, bootstrap=None) -> tuple:

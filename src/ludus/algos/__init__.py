@@ -173,14 +173,17 @@ class Learner(Protocol):
 class Central(Protocol):
     """Actors beside the learner, with one network on its device; each has a thread."""
 
+    together: bool
+    """Whether the learner learns from one block of every actor at a time; else from whatever is finished."""
+
     def opponent(self, table: Table, slot: int) -> Opponent: ...
 
     def add(self, index: int, table: Table, seating: Seating) -> tuple[Actor, list[Block]]:
         """One more actor, and the blocks that it fills by turns."""
         ...
 
-    def publish(self) -> None:
-        """The actors play with what the learner has learned from now on."""
+    def publish(self, slot: int) -> None:
+        """The actors play with what the learner has learned when they next fill this block of theirs."""
         ...
 
 

@@ -1,10 +1,12 @@
 """What learners share: parameters as one vector, copies of their state, and updates recorded for a GPU."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
+
+Made = TypeVar("Made")
 
 
 def joined(parameters: list[torch.nn.Parameter]) -> torch.nn.Parameter:
@@ -67,29 +69,40 @@ def copied(tree: Any) -> Any:
     return [copied(branch) for branch in tree] if isinstance(tree, list | tuple) else tree
 
 
-class CudaGraphStep:
-    """An update recorded as a CUDA graph: launching its kernels one by one costs more than running them."""
+class CudaGraph(Generic[Made]):
+    """A function recorded as a CUDA graph: launching its kernels one by one costs more than running them."""
 
-    def __init__(
-        self, net: torch.nn.Module, optimiser: torch.optim.Optimizer, update: Callable[[], Tensor]
-    ) -> None:
-        """update: a step of the optimiser, from tensors that stay where they are"""
-        kept = copied((net.state_dict(), optimiser.state_dict()))
+    def __init__(self, function: Callable[[], Made], warm_up: Callable[[], object] | None = None) -> None:
+        """function: of tensors that stay where they are. warm_up: runs the same kernels; default: itself"""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            for _ in range(3):  # warm-up, whose steps are taken back
-                update()
+            for _ in range(3):
+                (warm_up or function)()
         torch.cuda.current_stream().wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
-            self.told = update()
-        net.load_state_dict(kept[0])
-        _restore_in_place(optimiser, kept[1])
+            self.made = function()
 
-    def replay(self) -> Tensor:
+    def replay(self) -> Made:
         self.graph.replay()
-        return self.told
+        return self.made
+
+
+def recorded_updates(
+    net: torch.nn.Module, optimiser: torch.optim.Optimizer, update: Callable[[int], Tensor], count: int
+) -> CudaGraph[Tensor]:
+    """So many steps of the optimiser as one graph, which gives the sum of what they tell.
+
+    update: one of them, by number
+    """
+    kept = copied((net.state_dict(), optimiser.state_dict()))
+    graph = CudaGraph(
+        lambda: torch.stack([update(number) for number in range(count)]).sum(0), lambda: update(0)
+    )
+    net.load_state_dict(kept[0])  # the warm-up's steps are taken back
+    _restore_in_place(optimiser, kept[1])
+    return graph
 
 
 def _restore_in_place(optimiser: torch.optim.Optimizer, kept: dict) -> None:

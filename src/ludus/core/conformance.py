@@ -10,7 +10,7 @@ import numpy as np
 from ludus.core import seeds
 from ludus.core.dice import legal_choice
 from ludus.core.errors import Failure, Usage
-from ludus.core.rules import Rules, States
+from ludus.core.rules import Advances, Rules, States
 from ludus.core.table import RulesTable
 
 ROWS = 24
@@ -224,6 +224,26 @@ def refuses(rules: Rules) -> None:
         raise Broken(f"the table took the illegal action {wrong}")
 
 
+def advances(rules: Rules) -> None:
+    """a step in one call is the same as its parts, one after the other"""
+    if not isinstance(rules, Advances):
+        return
+    at_once, in_parts = RulesTable(rules, ROWS), RulesTable(rules, ROWS)
+    in_parts.advances = None
+    turn, expected = at_once.reset(4), in_parts.reset(4)
+    choices, actions, games = seeds.rows(4, ROWS, "choice"), np.zeros(ROWS, np.int32), 0
+    while games < 3 * ROWS:
+        for name in ("obs", "legal", "seat", "reward", "ended"):
+            demand((getattr(turn, name) == getattr(expected, name)).all(), f"advance gives another {name}")
+        demand(at_once.states.tobytes() == in_parts.states.tobytes(), "advance gives other states")
+        if turn.finished and expected.finished:
+            games += len(turn.finished.rows)
+            for given, right in zip(turn.finished, expected.finished, strict=True):
+                demand(bool(np.all(given == right)), "advance tells otherwise how games ended")
+        legal_choice(turn.legal, choices, actions)
+        turn, expected = at_once.step(actions), in_parts.step(actions)
+
+
 def speaks(rules: Rules) -> None:
     """states and actions have a text form that reads back as the same"""
     for states, _ in Play(rules, rows=4).decisions():
@@ -242,5 +262,5 @@ def speaks(rules: Rules) -> None:
 
 
 CHECKS: tuple[Callable[[Rules], None], ...] = (
-    shapes, readers_only_read, ends, alone, seeded, copies, chance, hides, refuses, speaks,
+    shapes, readers_only_read, ends, alone, seeded, copies, chance, hides, refuses, advances, speaks,
 )  # fmt: skip

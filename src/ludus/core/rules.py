@@ -75,6 +75,24 @@ class Rules(Protocol):
     def parse_action(self, state: np.void, text: str) -> int: ...
 
 
+@runtime_checkable
+class Advances(Protocol):
+    """Rules that step a table in one compiled call: threads that step side by side then hardly meet in
+    Python's lock. All arrays are of all rows."""
+
+    def advance(
+        self, states: States, actions: np.ndarray, rng: Streams, legal: np.ndarray, obs: np.ndarray,
+        score: np.ndarray, reward: np.ndarray, over: np.ndarray, seat: np.ndarray, rows: np.ndarray,
+        last: States,
+    ) -> int:  # fmt: skip
+        """Play, pay, deal finished games anew, and show the next decisions; how many games finished.
+
+        -1: an action is illegal, and nothing was done. legal: for `actions`, then for the next ones. score:
+        before, then after. rows, last: filled with the rows of finished games and how they ended
+        """
+        ...
+
+
 class Bot(Protocol):
     """Chooses for the seat to move in every row, from what that seat may know."""
 

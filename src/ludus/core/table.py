@@ -7,7 +7,7 @@ import numpy as np
 
 from ludus.core import seeds
 from ludus.core.errors import Failure
-from ludus.core.rules import Rules
+from ludus.core.rules import Advances, Rules
 from ludus.core.spec import Spec
 
 
@@ -88,6 +88,9 @@ class RulesTable(Table):
         self._reward = np.zeros((rows, spec.seats), np.float32)
         self._never = np.zeros(rows, bool)
         self._index = np.arange(rows)
+        self.advances = rules if isinstance(rules, Advances) else None
+        if self.advances:
+            self._ended_rows, self._last = np.zeros(rows, np.int64), rules.blank(rows)
 
     def reset(self, seed: int) -> Turn:
         self.rng[:] = seeds.rows(seed, self.rows, "table")
@@ -97,6 +100,8 @@ class RulesTable(Table):
 
     def step(self, actions: np.ndarray, rows: np.ndarray | None = None) -> Turn:
         """actions: int32 [N], each legal in its row; with `rows`, only those move and have an action."""
+        if rows is None and self.advances:
+            return self._advance(self.advances, actions)
         if rows is None:
             self._refuse_illegal(self._index, actions)
             self.rules.play(self.states, actions, self.rng)
@@ -110,6 +115,25 @@ class RulesTable(Table):
         np.subtract(self._score, before, out=self._reward)
         over = self.rules.over(self.states).copy()  # rules may give a view, and games are dealt anew below
         return self._turn(over, self._deal_anew(over) if over.any() else None)
+
+    def _advance(self, rules: Advances, actions: np.ndarray) -> Turn:
+        over, seat = np.empty(self.rows, bool), np.empty(self.rows, np.int8)
+        count = rules.advance(
+            self.states, actions, self.rng, self._legal, self._obs, self._score, self._reward, over, seat,
+            self._ended_rows, self._last,
+        )  # fmt: skip
+        if count < 0:
+            refuse_illegal(self._legal, self._index, actions, self.spec.game)
+        finished = self._finished(self._ended_rows[:count].copy(), self._last[:count]) if count else None
+        return Turn(self._obs, self._legal, seat, self._reward, over, self._never, finished)
+
+    def _finished(self, rows: np.ndarray, states: np.ndarray) -> Finished:
+        spec = self.spec
+        score = np.zeros((len(rows), spec.seats), np.float32)
+        stats = np.zeros((len(rows), spec.seats, len(spec.stats)), np.float32)
+        self.rules.score(states, score)
+        self.rules.stats(states, stats)
+        return Finished(rows, score, stats, states)
 
     def write_into(self, obs: np.ndarray, legal: np.ndarray, turn: Turn) -> Turn:
         obs[:], legal[:] = self._obs, self._legal
@@ -135,11 +159,9 @@ class RulesTable(Table):
         refuse_illegal(self._legal, rows, actions, self.spec.game)
 
     def _deal_anew(self, over: np.ndarray) -> Finished:
-        spec, rows = self.spec, np.flatnonzero(over)
+        rows = np.flatnonzero(over)
         states, rng = self.states[rows], self.rng[rows]
-        stats = np.zeros((len(rows), spec.seats, len(spec.stats)), np.float32)
-        self.rules.stats(states, stats)
-        finished = Finished(rows, self._score[rows], stats, states.copy())
+        finished = self._finished(rows, states.copy())
         self.rules.deal(states, rng)
         self.states[rows], self.rng[rows] = states, rng
         self._score[rows] = 0

@@ -86,8 +86,7 @@ def _central(config: Config, game: Game, device: str) -> Layout:
     groups = max(2, cores - 2) if config.workers == "auto" else max(1, int(config.workers))
     where = "threads" if game.in_threads else "processes"
     why = f"{groups} groups of games in {where}, inference on {device} beside the learner"
-    overlap = algos.find(config.algo).searches and not config.sync
-    return Layout("central", groups, overlap, max(1, cores // 2), device, why)
+    return Layout("central", groups, not config.sync, max(1, cores // 2), device, why)
 
 
 def local(config: Config, game: Game, device: str) -> Layout:

@@ -147,6 +147,10 @@ class Seating:
         if done is None:
             return
         self.finished.append(done)
+        if self.alone:
+            if report is not None:
+                self._note_alone(done, report)
+            return
         ours = self.lineup[done.rows] == LEARNER  # [F, seats]
         if report is not None:
             report.games += len(done.rows)
@@ -155,6 +159,15 @@ class Seating:
             report.stats += done.stats[ours].sum(0)
             self._note_results(done, ours, report)
         self._seat(done.rows, report)
+
+    def _note_alone(self, done: Finished, report: Report) -> None:
+        """As `_note`, where all seats are the learning policy's: masks cost as much as a step."""
+        seats = done.score.size
+        report.games += len(done.rows)
+        report.seats += seats
+        report.score += float(done.score.sum())
+        report.stats += done.stats.sum((0, 1))
+        report.seated[SELF] = report.seated.get(SELF, 0) + seats
 
     def _note_results(self, done: Finished, ours: np.ndarray, report: Report) -> None:
         """Every seat of ours against every one of theirs, so that equals always take a half."""

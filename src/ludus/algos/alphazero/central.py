@@ -28,6 +28,8 @@ class CentralSelfPlay(SelfPlay):
 
 
 class SearchCentral:
+    together = False
+
     def __init__(self, plan: Plan, rules: Rules, net: BoardNet, columns: list[Column], overlap: bool) -> None:
         self.plan, self.rules, self.columns, self.slots = plan, rules, columns, 2 if overlap else 1
         self.learned, self.playing = net, playing_copy(net)
@@ -47,7 +49,7 @@ class SearchCentral:
         actor = CentralSelfPlay(plan, index, table, seating, np.zeros(3, np.int64), network)
         return actor, [Block(self.columns, plan.steps, plan.rows) for _ in range(self.slots)]
 
-    def publish(self) -> None:
+    def publish(self, slot: int) -> None:
         with ExitStack() as paused:
             for network in self.networks:
                 paused.enter_context(network.paused())

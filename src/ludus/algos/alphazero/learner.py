@@ -16,11 +16,12 @@ from ludus.algos import Phase
 from ludus.algos.alphazero import Config, record
 from ludus.algos.alphazero.replay import Minibatch, Replay
 from ludus.algos.cuda_graph import (
-    CudaGraphStep,
+    CudaGraph,
     copied,
     device_settings,
     load_optimiser,
     rate_of,
+    recorded_updates,
     set_precision,
     set_rate,
 )
@@ -102,7 +103,7 @@ class AlphaZeroLearner:
         self._owed = 0.0  # updates that are due
         # On a CPU one after the other, as an exact resume needs it; updates take all cores there anyway.
         self._threads = ThreadPoolExecutor(3 if self.on_gpu else 1, thread_name_prefix="ludus-replay")
-        self._graph_step: CudaGraphStep | None = None
+        self._recorded: CudaGraph[Tensor] | None = None
         self._given: PackedMinibatch | None = None  # where a recorded update finds its minibatch
 
     def learn(self, blocks: list[Block], off_policy: bool) -> dict[str, float]:
@@ -151,11 +152,13 @@ class AlphaZeroLearner:
         """One step of the optimiser; the losses, the entropy of the search's policy, the gradient's norm."""
         if not self.on_gpu:
             return self._step(pack.tensors())
-        if self._graph_step is None or self._given is None or self._given.parts != pack.parts:
+        if self._recorded is None or self._given is None or self._given.parts != pack.parts:
             self._given = given = pack._replace(memory=pack.memory.to(self.device))
-            self._graph_step = CudaGraphStep(self.net, self.optimiser, lambda: self._step(given.tensors()))
+            self._recorded = recorded_updates(
+                self.net, self.optimiser, lambda _: self._step(given.tensors()), 1
+            )
         self._given.memory.copy_(pack.memory, non_blocking=True)
-        return self._graph_step.replay()
+        return self._recorded.replay()
 
     def _step(self, minibatch: list[Tensor]) -> Tensor:
         (policy, value, score, owner), entropy = self._losses(minibatch)
@@ -197,4 +200,4 @@ class AlphaZeroLearner:
         load_optimiser(self.optimiser, state["optimiser"])
         self.replay.load_state_dict(state["replay"])
         self.rate_scale, self._owed = state["rate_scale"], state["owed"]
-        self._graph_step = None  # it knows the optimiser's old tensors
+        self._recorded = None  # it knows the optimiser's old tensors

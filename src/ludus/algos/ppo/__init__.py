@@ -126,7 +126,7 @@ class Ppo(algos.Algorithm):
     def make_central(self, plan: Plan, game: Game, net: Any, columns: list[Column], overlap: bool) -> Central:
         from ludus.algos.ppo.central import PpoCentral
 
-        return PpoCentral(self, plan, game, net, columns)
+        return PpoCentral(self, plan, game, net, columns, overlap)
 
     def can_be_central(self, config: "TrainConfig") -> bool:
         return not config.net.memory

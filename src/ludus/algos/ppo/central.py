@@ -1,5 +1,6 @@
 """PPO beside a GPU: the network stays with the learner, on its device, and plays for all tables there."""
 
+import copy
 import math
 from typing import Any
 
@@ -10,7 +11,7 @@ from ludus.algos import Actor, Algorithm, Opponent, Plan, Seating
 from ludus.algos.ppo.actor import PpoActor
 from ludus.algos.ppo.learner import log_prob, normal_log_prob
 from ludus.core import seeds
-from ludus.core.block import Block, Column
+from ludus.core.block import Block, Column, block_bytes
 from ludus.core.game import Game
 from ludus.core.report import Report
 from ludus.core.table import Table
@@ -24,9 +25,14 @@ ON_DEVICE = ("obs", "legal", "action", "logp")
 class DeviceBlock(Block):
     """A block whose large columns are tensors on the learner's device."""
 
-    def __init__(self, columns: list[Column], steps: int, rows: int, device: torch.device) -> None:
+    def __init__(self, columns: list[Column], steps: int, rows: int, device: torch.device, slot: int) -> None:
+        """slot: which of its group's blocks it is"""
+        self.slot = slot
         small = [column for column in columns if column.name not in ON_DEVICE]
-        super().__init__(small, steps, rows)
+        pinned = torch.empty(
+            block_bytes(small, steps, rows), dtype=torch.uint8, pin_memory=device.type == "cuda"
+        )
+        super().__init__(small, steps, rows, pinned.numpy())
         self.tensors = {
             name: as_tensor(np.zeros((steps, rows, *shape), dtype)).to(device)
             for name, shape, dtype in columns
@@ -37,10 +43,12 @@ class DeviceBlock(Block):
 class DevicePolicy:
     """Same face as a worker's policy, but the batch is computed on the device and kept in the block."""
 
-    def __init__(self, net: Net, rows: int, device: torch.device, seed: int) -> None:
-        spec = net.spec
+    def __init__(self, copies: list["Playing"], rows: int, device: torch.device, seed: int) -> None:
+        """copies: of the network, one for each block"""
+        self.copies, self.net = copies, copies[0].net
+        spec = self.net.spec
         self._rng = torch.Generator(device).manual_seed(seed)
-        self.net, self.device, self.on_gpu = net, device, device.type == "cuda"
+        self.device, self.on_gpu = device, device.type == "cuda"
         pin = self.on_gpu
         self.obs = as_tensor(np.zeros((rows, *spec.obs_shape), spec.obs_dtype))
         self.obs = self.obs.pin_memory() if pin else self.obs
@@ -54,20 +62,21 @@ class DevicePolicy:
         self.at = torch.zeros(1, dtype=torch.long, device=device)
         self.block: DeviceBlock | None = None
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
-        if self.on_gpu:
-            self._stream = torch.cuda.Stream()
+        # Small batches that games wait for go before the learner's large ones.
+        self.stream = torch.cuda.Stream(priority=-1) if self.on_gpu else None
 
     def start(self, block: DeviceBlock) -> None:
         """The next decisions go to the start of this block."""
-        self.block = block
-        if not self.on_gpu:
+        self.block, playing = block, self.copies[block.slot]
+        self.net = playing.net
+        if self.stream is None:
             self.at.zero_()
             return
-        if id(block) not in self._graphs:
-            self._graphs[id(block)] = self._capture()
-        # The learner's updates are on the default stream: we play with what they have left there.
-        self._stream.wait_stream(torch.cuda.default_stream(self.device))
-        with torch.cuda.stream(self._stream):
+        if playing.published:
+            self.stream.wait_event(playing.published)
+        with torch.cuda.stream(self.stream):
+            if block.slot not in self._graphs:
+                self._graphs[block.slot] = self._capture()
             self.at.zero_()
 
     def act(
@@ -76,12 +85,11 @@ class DevicePolicy:
         if obs.ctypes.data != self.obs.data_ptr():
             self.obs_array[:] = obs
             self.legal.numpy()[:] = legal
-        if self.on_gpu:
-            with torch.cuda.stream(self._stream):
-                self._graphs[id(self.block)].replay()
-            self._stream.synchronize()
-        else:
+        if self.stream is None or self.block is None:
             self._compute()
+        else:
+            self._graphs[self.block.slot].replay()
+            self.stream.synchronize()
         return self.action.numpy(), 0.0, None
 
     @torch.no_grad()
@@ -109,15 +117,15 @@ class DevicePolicy:
         return action, log_prob(self.net, logits, action)[0]
 
     def _capture(self) -> "torch.cuda.CUDAGraph":
-        self._stream.wait_stream(torch.cuda.default_stream(self.device))
-        with torch.cuda.stream(self._stream):
-            for _ in range(3):
-                self.at.zero_()
-                self._compute()
-        self._stream.synchronize()
+        assert self.stream is not None
+        self.stream.wait_stream(torch.cuda.default_stream(self.device))
+        for _ in range(3):
+            self.at.zero_()
+            self._compute()
+        self.stream.synchronize()
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self._rng)
-        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+        with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
             self._compute()
         return graph
 
@@ -146,7 +154,8 @@ class CentralActor(PpoActor):
     def fill(self, block: Block) -> Report:
         assert isinstance(block, DeviceBlock)
         self.policy.start(block)
-        return super().fill(block)
+        with torch.cuda.stream(self.policy.stream):  # nothing without a GPU
+            return super().fill(block)
 
     def snapshot(self) -> dict[str, Any]:
         kept = super().snapshot()
@@ -158,17 +167,43 @@ class CentralActor(PpoActor):
             self.policy.restore(snapshot["policy"])
 
 
+class Playing:
+    """A network that plays, and since when its weights are those of the learner."""
+
+    def __init__(self, net: Net) -> None:
+        self.net = net
+        self.published: torch.cuda.Event | None = None
+
+    @torch.no_grad()
+    def update(self, learner: Net) -> None:
+        if self.net is not learner:
+            torch._foreach_copy_(list(self.net.state_dict().values()), list(learner.state_dict().values()))
+        if next(learner.parameters()).is_cuda:
+            self.published = torch.cuda.current_stream().record_event()
+
+
 class PpoCentral:
-    def __init__(self, algorithm: Algorithm, plan: Plan, game: Game, net: Net, columns: list[Column]) -> None:
+    """Without overlap the learner's network plays, which stands still meanwhile. With it every group has two
+    blocks, and each of the two a copy of the network: one is played with while the other's block is learned
+    from, and gets the weights that came of it."""
+
+    together = True
+
+    def __init__(
+        self, algorithm: Algorithm, plan: Plan, game: Game, net: Net, columns: list[Column], overlap: bool
+    ) -> None:
         self.algorithm, self.plan, self.game, self.net, self.columns = algorithm, plan, game, net, columns
         self.device = next(net.parameters()).device
+        nets = [copy.deepcopy(net) for _ in range(2)] if overlap else [net]
+        self.copies = [Playing(net) for net in nets]
 
     def opponent(self, table: Table, slot: int) -> Opponent:
         return self.algorithm.make_opponent(self.plan, table)
 
     def add(self, index: int, table: Table, seating: Seating) -> tuple[Actor, list[Block]]:
         plan = self.plan
-        policy = DevicePolicy(self.net, plan.rows, self.device, seeds.derive(plan.seed, "group", index) >> 1)
+        seed = seeds.derive(plan.seed, "group", index) >> 1
+        policy = DevicePolicy(self.copies, plan.rows, self.device, seed)
         actor = CentralActor(
             plan,
             index,
@@ -180,9 +215,13 @@ class PpoCentral:
         )
         actor.turn = table.write_into(policy.obs_array, policy.legal.numpy(), actor.turn)
         policy.temperature = actor.temperature
-        block = DeviceBlock(self.columns, plan.steps, plan.rows, self.device)
-        policy.start(block)  # captured here: recording is not for threads
-        return actor, [block]
+        blocks = [
+            DeviceBlock(self.columns, plan.steps, plan.rows, self.device, slot)
+            for slot in range(len(self.copies))
+        ]
+        for block in blocks:
+            policy.start(block)  # captured here: recording is not for threads
+        return actor, list(blocks)
 
-    def publish(self) -> None:
-        """The network that plays is the one that learned."""
+    def publish(self, slot: int) -> None:
+        self.copies[slot].update(self.net)

@@ -15,23 +15,27 @@ from torch import Tensor
 from ludus import machine
 from ludus.algos import Phase
 from ludus.algos.cuda_graph import (
-    CudaGraphStep,
+    CudaGraph,
     copied,
     device_settings,
     joined,
     load_optimiser,
     rate_of,
+    recorded_updates,
     set_precision,
     set_rate,
 )
 from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
+from ludus.algos.ppo.device_advantages import device_advantages
 from ludus.algos.ppo.fused_loss import fused_loss
 from ludus.core.block import Block
 from ludus.core.spec import Spec
 from ludus.nets.net import Net
 from ludus.nets.parts import as_tensor
 
+TOGETHER = 32
+"""Updates that are recorded as one graph: between them Python would wait for the threads that play."""
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -57,8 +61,8 @@ class PpoLearner:
         self._columns = ["obs", "legal", "action", "logp"]
         self._columns += ["teacher"] if config.teacher else []
         self._columns += ["memory", "fresh"] if net.cell else []
-        self._data: dict[str, Tensor] = {}  # all columns of the blocks being learned from
-        self._graph_step: CudaGraphStep | None = None
+        self._data: dict[str, Tensor] = {}  # room for all columns of the blocks being learned from
+        self._forget_graphs()
         self._threads = ThreadPoolExecutor(machine.usable_cores())
 
     def learn(self, blocks: list[Block], off_policy: bool) -> dict[str, float]:
@@ -84,11 +88,18 @@ class PpoLearner:
         metrics["policy/lag_ratio"] = float((rho - 1).abs().mean())
         return metrics
 
+    def _forget_graphs(self) -> None:
+        """What was recorded knows tensors that are gone."""
+        self._updates: dict[int, CudaGraph[Tensor]] = {}
+        self._picks = torch.empty(0)
+        self._looking: CudaGraph[tuple[Tensor, Tensor]] | None = None
+        self._device_advantages: CudaGraph[tuple[Tensor, Tensor]] | None = None
+
     def _gather(self, blocks: list[Block]) -> dict[str, Tensor]:
         """The blocks' columns joined [B, ...] on our device, in memory that stays: a recording needs that."""
         total = sum(block.decisions for block in blocks)
-        if not self._data or len(self._data["adv"]) != total:
-            self._graph_step = None
+        if not self._data or len(self._data["adv"]) < total:
+            self._forget_graphs()
             self._data = {name: torch.empty(total, device=self.device) for name in ("adv", "target", "known")}
         for name in self._columns:
             parts = [column(block, name).flatten(0, 1) for block in blocks]
@@ -99,11 +110,18 @@ class PpoLearner:
             for part in parts:
                 self._data[name][at : at + len(part)].copy_(part, non_blocking=True)
                 at += len(part)
-        return self._data
+        return {name: column[:total] for name, column in self._data.items()}
 
-    @torch.no_grad()
     def _look(self, data: dict[str, Tensor], off_policy: bool) -> tuple[Tensor, Tensor]:
         """Values (and, if needed, our log-probabilities) of all decisions."""
+        if not (self.on_gpu and off_policy and len(data["obs"]) == len(self._data["obs"])):
+            return self._look_at(data, off_policy)
+        if self._looking is None:
+            self._looking = CudaGraph(lambda: self._look_at(self._data, True))
+        return self._looking.replay()
+
+    @torch.no_grad()
+    def _look_at(self, data: dict[str, Tensor], off_policy: bool) -> tuple[Tensor, Tensor]:
         values, logps, size = [], [], 65536 if self.on_gpu else 4096
         for start in range(0, len(data["obs"]), size):
             part = slice(start, start + size)
@@ -116,6 +134,9 @@ class PpoLearner:
         return torch.cat(values), torch.cat(logps)
 
     def _advantages(self, blocks: list[Block], value: Tensor, rho: Tensor) -> tuple[Tensor, Tensor]:
+        same = len({(block.steps, block.rows) for block in blocks}) == 1
+        if self.on_gpu and same and len(value) == len(self._data["adv"]):
+            return self._advantages_on_device(blocks, value, rho)
         values, rhos = value.cpu().numpy(), rho.cpu().numpy()
         adv, known = np.empty_like(values), np.empty(len(values), bool)
         starts = np.cumsum([0] + [block.decisions for block in blocks[:-1]])
@@ -131,6 +152,27 @@ class PpoLearner:
         list(self._threads.map(one, blocks, starts))
         return torch.from_numpy(adv).to(self.device), torch.from_numpy(known).to(self.device)
 
+    def _advantages_on_device(self, blocks: list[Block], value: Tensor, rho: Tensor) -> tuple[Tensor, Tensor]:
+        """Recorded, for blocks that are always as many and as large."""
+        shape = (len(blocks), blocks[0].steps, blocks[0].rows)
+        inputs = {"value": value.reshape(shape), "rho": rho.reshape(shape)}
+        for name in ("seat", "reward", "ended", "bootstrap"):
+            inputs[name] = torch.stack(
+                [as_tensor(block[name]).to(self.device, non_blocking=True) for block in blocks]
+            )
+        if self._device_advantages is None:
+            room = {name: tensor.clone() for name, tensor in inputs.items()}
+            self._room, config = room, self.config
+            self._device_advantages = CudaGraph(
+                lambda: device_advantages(
+                    **{**room, "seat": room["seat"].long()}, gamma=config.gamma, lam=config.gae_lambda
+                )
+            )
+        for name, tensor in inputs.items():
+            self._room[name].copy_(tensor)
+        adv, known = self._device_advantages.replay()
+        return adv.flatten(), known.flatten()
+
     def _stretches(self, blocks: list[Block]) -> Tensor:
         """Decisions that follow each other in one seat, int64 [C, STRETCH]; -1 where there are no more."""
         found, at = [], 0
@@ -141,13 +183,12 @@ class PpoLearner:
             at += block.decisions
         return torch.from_numpy(np.concatenate(found)).to(self.device)
 
-    def _minibatches(self, total: int, runs: Tensor | None) -> Iterator[Tensor]:
-        """Decisions to learn from together, all in a new order; with memory, whole stretches of them."""
+    def _minibatches(self, total: int, runs: Tensor | None) -> Tensor:
+        """Decisions to learn from together, int64 [M, size], in a new order; with memory, whole stretches."""
         items = torch.arange(total, device=self.device).unsqueeze(1) if runs is None else runs
-        count = min(max(1, self.config.minibatch // items.shape[1]), len(items))
+        size = min(max(1, self.config.minibatch // items.shape[1]), len(items))
         order = torch.randperm(len(items), device=self.device)
-        for start in range(0, len(items) - count + 1, count):
-            yield items[order[start : start + count]].flatten()
+        return items[order[: len(items) // size * size]].reshape(len(items) // size, -1)
 
     def _epochs(self, data: dict[str, Tensor], runs: Tensor | None) -> dict[str, float]:
         config, total = self.config, len(data["obs"])
@@ -161,9 +202,9 @@ class PpoLearner:
         updates = epochs = 0
         for _ in range(config.epochs):
             last.zero_()
-            for pick in self._minibatches(total, runs):
-                last += self._replay(data, pick) if self.on_gpu else self._update(data, pick)
-                updates += 1
+            for told, count in self._all_updates(data, self._minibatches(total, runs)):
+                last += told
+                updates += count
                 if self.cancelled():
                     break
             sums += last
@@ -179,13 +220,29 @@ class PpoLearner:
             "learner/learning_rate": rate_of(self.optimiser),
         }  # fmt: skip
 
-    def _replay(self, data: dict[str, Tensor], pick: Tensor) -> Tensor:
-        """As `_update`, recorded."""
-        if self._graph_step is None:
-            self._pick = pick.clone()
-            self._graph_step = CudaGraphStep(self.net, self.optimiser, lambda: self._update(data, self._pick))
-        self._pick.copy_(pick)
-        return self._graph_step.replay()
+    def _all_updates(self, data: dict[str, Tensor], picks: Tensor) -> Iterator[tuple[Tensor, int]]:
+        """What updates tell, in sums, and of how many. picks: [M, size]"""
+        if not self.on_gpu:
+            for pick in picks:
+                yield self._update(data, pick), 1
+            return
+        together = min(TOGETHER, len(picks))
+        if self._picks.shape[1:] != picks.shape[1:]:
+            self._updates = {}
+            self._picks = torch.zeros(TOGETHER, picks.shape[1], dtype=torch.long, device=self.device)
+        at = 0
+        while at < len(picks):
+            count = together if len(picks) - at >= together else 1
+            self._picks[:count].copy_(picks[at : at + count])
+            if count not in self._updates:
+                self._updates[count] = recorded_updates(
+                    self.net,
+                    self.optimiser,
+                    lambda number: self._update(self._data, self._picks[number]),
+                    count,
+                )
+            yield self._updates[count].replay(), count
+            at += count
 
     def _update(self, data: dict[str, Tensor], pick: Tensor) -> Tensor:
         """One step of the optimiser; policy, value, entropy, kl, clipped and gradient norm."""
@@ -286,7 +343,7 @@ class PpoLearner:
         torch.set_rng_state(state["rng"])
         if self.on_gpu and "rng_gpu" in state:
             torch.cuda.set_rng_state(state["rng_gpu"], self.device)
-        self._graph_step = None  # it knows the optimiser's old tensors
+        self._forget_graphs()  # they know the optimiser's old tensors
 
 
 def column(block: Block, name: str) -> Tensor:

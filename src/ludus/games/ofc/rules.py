@@ -79,6 +79,32 @@ def play_rows(states, actions, rng):
 
 
 @njit
+def advance_rows(states, actions, rng, legal, obs, score, reward, over, seat, rows, last):
+    """See `core.rules.Advances`."""
+    for i in range(len(states)):
+        if not (0 <= actions[i] < ACTIONS and legal[i, actions[i]]):
+            return -1
+    play_rows(states, actions, rng)
+    finished = 0
+    for i in range(len(states)):
+        state = states[i]
+        for s in range(score.shape[1]):
+            reward[i, s] = state.points[s] - score[i, s]
+            score[i, s] = state.points[s]
+        over[i] = state.over == 1
+        if over[i]:
+            rows[finished] = i
+            last[finished] = state
+            finished += 1
+            deal_rows(states[i : i + 1], rng[i : i + 1])
+            score[i, :] = 0
+        seat[i] = states[i].turn
+    legal_rows(states, legal)
+    observe_rows(states, obs)
+    return finished
+
+
+@njit
 def redeal_rows(states, rng):
     for i in range(len(states)):
         redeal_hidden(states[i], rng[i])
@@ -253,6 +279,13 @@ class Ofc:
 
     def play(self, states: States, actions: np.ndarray, rng: Streams) -> None:
         play_rows(states, actions, rng)
+
+    def advance(
+        self, states: States, actions: np.ndarray, rng: Streams, legal: np.ndarray, obs: np.ndarray,
+        score: np.ndarray, reward: np.ndarray, over: np.ndarray, seat: np.ndarray, rows: np.ndarray,
+        last: States,
+    ) -> int:  # fmt: skip
+        return advance_rows(states, actions, rng, legal, obs, score, reward, over, seat, rows, last)
 
     def score(self, states: States, out: np.ndarray) -> None:
         out[:] = states["points"][:, : self.spec.seats]

@@ -49,8 +49,10 @@ class CentralPool:
             self._blocks.append(blocks)
         for remote in self._remote:
             remote.cancelled = self._is_cancelled
+        self._slot = 0  # of the blocks that were received last
+        self._early: list[Delivery] = []  # that must wait for those of other groups
         self._busy = [0] * self.workers  # blocks that each group has yet to fill
-        self._asked: list[queue.SimpleQueue[int | None]] = [queue.SimpleQueue() for _ in tables]
+        self._asked: list[queue.SimpleQueue[tuple[int, int] | None]] = [queue.SimpleQueue() for _ in tables]
         self._ready: queue.SimpleQueue[Delivery | BaseException] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._serve, args=(index,), name=f"ludus-group-{index}", daemon=True)
@@ -69,8 +71,9 @@ class CentralPool:
 
     def _serve(self, index: int) -> None:
         """A thread: fill the blocks that are asked for until told to stop."""
-        while (slot := self._asked[index].get()) is not None:
-            version, block = self._version, self._blocks[index][slot]
+        while (asked := self._asked[index].get()) is not None:
+            slot, version = asked
+            block = self._blocks[index][slot]
             try:
                 report = self._actors[index].fill(block)
                 self._ready.put(Delivery(index, slot, block, version, report))
@@ -81,15 +84,16 @@ class CentralPool:
                 return
 
     def receive(self, give_up: Callable[[], bool] = never) -> list[Delivery]:
-        """What is finished; if groups stand still meanwhile, everything they were asked for."""
+        """What is finished; of every group a block, if the learner wants them together."""
         if not self._threads[0].is_alive():
             for index, thread in enumerate(self._threads):
                 thread.start()
                 for slot in range(len(self._blocks[index])):
                     self._ask(index, slot)
-        wanted = self.workers if len(self._blocks[0]) == 1 else 1
-        found: list[Delivery] = []
-        while len(found) < wanted or not self._ready.empty():
+        together = self._central.together or len(self._blocks[0]) == 1
+        wanted = self.workers if together else 1
+        found, self._early = self._early, []
+        while len(found) < wanted or not (together or self._ready.empty()):
             try:
                 delivery = self._ready.get(timeout=LOOK_S)
             except queue.Empty:
@@ -99,7 +103,9 @@ class CentralPool:
             if isinstance(delivery, BaseException):
                 raise delivery
             self._busy[delivery.worker] -= 1
-            found.append(delivery)
+            early = together and any(other.worker == delivery.worker for other in found)
+            (self._early if early else found).append(delivery)
+        self._slot = found[0].slot
         return sorted(found, key=lambda delivery: (delivery.worker, delivery.slot))
 
     def release(self, deliveries: list[Delivery]) -> None:
@@ -108,10 +114,10 @@ class CentralPool:
 
     def _ask(self, index: int, slot: int) -> None:
         self._busy[index] += 1
-        self._asked[index].put(slot)
+        self._asked[index].put((slot, self._version))
 
     def publish(self, vector: np.ndarray, version: int, progress: float) -> None:
-        self._central.publish()
+        self._central.publish(self._slot)
         for actor in self._actors:
             actor.load(vector, progress)
         self._version = version
