@@ -29,7 +29,7 @@ class DeviceBlock(Block):
         """slot: which of its group's blocks it is"""
         self.slot = slot
         small = [column for column in columns if column.name not in ON_DEVICE]
-        pinned = torch.empty(
+        pinned = torch.zeros(
             block_bytes(small, steps, rows), dtype=torch.uint8, pin_memory=device.type == "cuda"
         )
         super().__init__(small, steps, rows, pinned.numpy())
