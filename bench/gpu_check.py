@@ -150,7 +150,8 @@ def check_policy(device: torch.device) -> None:
     turn, right = GAME.table(16).reset(1), []
     for favourite in range(7):
         policy.start(block)
-        policy.act(turn.obs, turn.legal, None, 1.0, None)  # the counter stands at 1 now
+        with torch.cuda.stream(policy.stream):
+            policy.act(turn.obs, turn.legal, None, 1.0, None)  # the counter stands at 1 now
         if device.type == "cuda":
             torch.cuda._sleep(BUSY)
         with torch.no_grad():
@@ -159,7 +160,8 @@ def check_policy(device: torch.device) -> None:
             net.policy.bias[favourite] = 50.0
         playing.update(net)
         policy.start(block)
-        actions = policy.act(turn.obs, turn.legal, None, 1.0, None)[0].copy()
+        with torch.cuda.stream(policy.stream):
+            actions = policy.act(turn.obs, turn.legal, None, 1.0, None)[0].copy()
         kept = block.tensors["action"][0].cpu().numpy()
         right.append((actions == favourite).all() and (kept == favourite).all() and int(policy.at) == 1)
     check("a block starts with the newest weights, at its beginning", all(right), right)
@@ -175,14 +177,10 @@ def check_vectors(device: torch.device) -> None:
         DeviceBlock(ppo_columns(spec), 8, 16, device, 0),
     )
     policy.start(block)
-    for _ in range(8):
-        policy.act(
-            np.random.default_rng(0).normal(size=(16, 3)).astype(np.float32),
-            policy.legal.numpy(),
-            None,
-            1.0,
-            None,
-        )
+    numbers = np.random.default_rng(0).normal(size=(16, 3)).astype(np.float32)
+    with torch.cuda.stream(policy.stream):
+        for _ in range(8):
+            policy.act(numbers, policy.legal.numpy(), None, 1.0, None)
     block["reward"][:] = np.random.default_rng(1).normal(size=block["reward"].shape)
     block["ended"][:] = True
     losses = learner.learn([block], off_policy=False)
@@ -210,8 +208,7 @@ def check_publish(device: torch.device, rounds: int = 300) -> None:
     pool = CentralPool(PoolPlan(plan, columns, net, vector, make_context()))
     states = RULES.blank(64)
     RULES.deal(states, seeds.rows(0, 64))
-    central: Any = pool._central
-    networks = central.networks
+    networks = [actor.network for actor in pool._actors]
 
     def publish(number: int) -> None:
         with torch.no_grad():

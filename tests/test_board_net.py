@@ -9,7 +9,7 @@ import torch
 from ludus import games
 from ludus.algos import Plan
 from ludus.algos.alphazero import record
-from ludus.algos.alphazero.evaluators import CpuNetwork, DeviceNetwork
+from ludus.algos.alphazero.evaluators import CpuNetwork, DeviceNetwork, PlayingCopies
 from ludus.config import resolve
 from ludus.core import seeds
 from ludus.core.conformance import Play, observation_of
@@ -59,7 +59,10 @@ def asked(network, rules, states):
 def test_all_evaluators_give_the_same_numbers(rules):
     net = make_net(rules)
     vector = flat_weights(net)
-    here, there = CpuNetwork(rules, CONFIG), DeviceNetwork(rules, BoardNet(rules.spec, CONFIG).eval(), 6)
+    here, there = (
+        CpuNetwork(rules, CONFIG),
+        DeviceNetwork(rules, PlayingCopies(BoardNet(rules.spec, CONFIG)), 6),
+    )
     here.load(vector)
     there.load(vector)
     named = CpuNetwork(rules, CONFIG)
@@ -118,13 +121,14 @@ class Busy(DeviceNetwork):
 
     begun, go_on = threading.Event(), threading.Event()
 
-    def _look(self) -> None:
+    def _look(self, which):
         self.begun.set()
         assert self.go_on.wait(20)
-        super()._look()
+        return super()._look(which)
 
 
-def test_weights_change_only_between_evaluations(monkeypatch):
+def test_weights_never_change_under_an_evaluation(monkeypatch):
+    """The first new weights go into the copy that nobody uses; the next ones wait for the evaluation."""
     rules = RULES[0]
     monkeypatch.setattr("ludus.algos.alphazero.central.DeviceNetwork", Busy)
     config = resolve("connect4", "test", algo="alphazero")
@@ -133,18 +137,20 @@ def test_weights_change_only_between_evaluations(monkeypatch):
     vector = flat_weights(net)
     pool = CentralPool(PoolPlan(plan, columns, net, vector, make_context()))
     network, states = pool._actors[1].network, positions(rules, 4)
-    before = [parameter.clone() for parameter in pool._central.playing.parameters()]
+    used = list(pool._central.playing.nets[0].parameters())
+    before = [parameter.clone() for parameter in used]
     for parameter in net.parameters():
         torch.nn.init.zeros_(parameter)
     evaluating = threading.Thread(target=asked, args=(network, rules, states))
-    publishing = threading.Thread(target=pool.publish, args=(vector, 1, 0.0))
     evaluating.start()
     assert Busy.begun.wait(20)
+    pool.publish(vector, 1, 0.0)
+    assert all((parameter == 0).all() for parameter in pool._central.playing.nets[1].parameters())
+    publishing = threading.Thread(target=pool.publish, args=(vector, 2, 0.0))
     publishing.start()
     publishing.join(0.3)
-    playing = list(pool._central.playing.parameters())
-    unchanged = all(torch.equal(*pair) for pair in zip(before, playing, strict=True))
+    unchanged = all(torch.equal(*pair) for pair in zip(before, used, strict=True))
     Busy.go_on.set()
     evaluating.join()
     publishing.join()
-    assert unchanged and all((parameter == 0).all() for parameter in playing)
+    assert unchanged and all((parameter == 0).all() for parameter in used)

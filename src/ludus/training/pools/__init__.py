@@ -75,6 +75,8 @@ def never() -> bool:
 class Pool(Protocol):
     workers: int
     resizable: bool
+    reads_vector: bool
+    """Whether `publish` reads the weights it is given; beside the learner, its network is enough."""
 
     def receive(self, give_up: Callable[[], bool] = never) -> list[Delivery]:
         """Finished blocks; none if it gave up waiting for them."""

@@ -27,7 +27,7 @@ from ludus.training.weights import Past, PastSelves
 
 
 class CentralPool:
-    resizable = False
+    resizable, reads_vector = False, False
 
     def __init__(self, made_of: PoolPlan) -> None:
         plan = made_of.plan

@@ -21,7 +21,7 @@ from ludus.training.worker import make_actor
 class LocalPool:
     """One worker in this process: everything under one debugger."""
 
-    workers, resizable = 1, False
+    workers, resizable, reads_vector = 1, False, True
 
     def __init__(self, made_of: PoolPlan) -> None:
         plan = made_of.plan

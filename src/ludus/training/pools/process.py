@@ -45,7 +45,7 @@ class WorkerHandle:
 class ProcessPool:
     """Worker processes, each with one block (the learner waits for them) or two (they overlap)."""
 
-    resizable = True
+    resizable, reads_vector = True, True
 
     def __init__(self, made_of: PoolPlan) -> None:
         self.plan, self.replaced, context = made_of.plan, 0, made_of.context
