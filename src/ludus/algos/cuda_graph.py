@@ -71,7 +71,7 @@ def copied(tree: Any) -> Any:
     return [copied(branch) for branch in tree] if isinstance(tree, list | tuple) else tree
 
 
-FUSED = {"emulate_precision_casts": True}
+FUSED: dict[str, Any] = {"emulate_precision_casts": True}
 """Round to bf16 where torch does. Without it the gradient of a maximum looks for one that was not rounded,
 finds none, and divides by 0."""
 

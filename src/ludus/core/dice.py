@@ -58,3 +58,21 @@ def nth_mark(marks, nth):
         nth -= marks[at]
         at += 1
     return at
+
+
+@njit
+def weighted_choice(policy, counts, listed, rows, shares, out):
+    """Actions of some rows by their policies. listed: [N, W]; rows: [R]; shares: [R], in [0, 1); out: [N]"""
+    for i in range(len(rows)):
+        row = rows[i]
+        total = 0.0
+        for k in range(counts[row]):
+            total += policy[row, k]
+        left, chosen = shares[i] * total, 0
+        for k in range(counts[row]):
+            if policy[row, k] > 0:
+                chosen = k
+                left -= policy[row, k]
+                if left < 0:
+                    break
+        out[row] = listed[row, chosen]

@@ -10,6 +10,7 @@ from ludus.algos import Plan, Seating
 from ludus.algos.alphazero import Config, record, utility
 from ludus.core import seeds
 from ludus.core.block import Block
+from ludus.core.dice import weighted_choice
 from ludus.core.report import Cancelled, Report
 from ludus.core.rules import RandomBot, Rules, States
 from ludus.core.table import Finished, RulesTable, Table, Turn
@@ -137,10 +138,8 @@ class SelfPlay:
 
     def _chosen(self, found: Result) -> np.ndarray:
         actions = found.best.copy()
-        for row in np.flatnonzero(self.moves < self.config.sampling_moves):
-            count = found.counts[row]
-            policy = found.policy[row, :count].astype(np.float64)
-            actions[row] = found.actions[row, self.rng.choice(count, p=policy / policy.sum())]
+        rows = np.flatnonzero(self.moves < self.config.sampling_moves)
+        weighted_choice(found.policy, found.counts, found.actions, rows, self.rng.random(len(rows)), actions)
         self.moves += 1
         return actions
 

@@ -42,6 +42,16 @@ class Replay:
         self._places = np.array(
             [places if one is None else places[np.argsort(one.actions)] for one in self._symmetries], np.int32
         )
+        spec = rules.spec
+        numbers = np.arange(spec.parts[0].size, dtype=np.int32).reshape(1, *spec.obs_shape)
+        # Where an image's observation comes from, number by number, and its squares.
+        self._planes = np.array(
+            [(numbers if one is None else one.turn_planes(numbers)).ravel() for one in self._symmetries]
+        )
+        squares = np.arange(spec.squares if spec.owned else 0, dtype=np.int32)
+        self._squares = np.array(
+            [squares if one is None or not spec.owned else one.squares for one in self._symmetries], np.int32
+        )
 
     @property
     def size(self) -> int:
@@ -65,21 +75,25 @@ class Replay:
     def minibatch(
         self, at: np.ndarray, which: np.ndarray, root_value_weight: float, scale: float
     ) -> Minibatch:
-        """root_value_weight: share of the root value in the value target. scale: points that count as one"""
-        spec, picked = self.rules.spec, {name: column[at] for name, column in self._columns.items()}
+        """root_value_weight: share of the root value in the value target. scale: points that count as one
+
+        Nearly all of it is compiled: beside a GPU many threads play, and they share Python's lock.
+        """
+        spec, picked = self.rules.spec, {name: taken(column, at) for name, column in self._columns.items()}
+        assert spec.state is not None
         states = picked["state"].view(spec.state).reshape(-1)
-        obs = np.empty((len(at), *spec.obs_shape), spec.obs_dtype)
-        self.rules.observe(states, obs)
+        seen, obs = np.empty((2, len(at), *spec.obs_shape), spec.obs_dtype)
+        self.rules.observe(states, seen)
+        turn(seen.reshape(len(at), -1), which, self._planes, obs.reshape(len(at), -1))
         places, counts = self._legal_places(states, which)
-        listed = self._places[which[:, None], picked["action"]]
+        listed = np.empty_like(picked["action"])
+        find_places(self._places, which, picked["action"], np.full(len(at), listed.shape[1]), listed)
         order = (self.rules.seat(states)[:, None] + np.arange(spec.seats)) % spec.seats
         value = (1 - root_value_weight) * picked["value"] + root_value_weight * picked["expected"]
-        owner = self._owner(picked)
-        for number, symmetry in enumerate(self._symmetries[1:], 1):  # the first changes nothing
-            here = np.flatnonzero(which == number)
-            obs[here] = symmetry.turn_planes(obs[here])
-            if spec.owned:
-                owner[here] = owner[here][:, :, symmetry.squares]
+        owner = np.zeros((len(at), 0), np.uint8)
+        if spec.owned:
+            owner = np.empty((len(at), spec.seats, spec.squares), np.uint8)
+            unpack(picked["owner"], which, self._squares, owner)
         return Minibatch(
             obs, places, counts, listed, picked["policy"], picked["full"],
             np.take_along_axis(value, order, 1)[:, : spec.values].astype(np.float32),
@@ -96,13 +110,6 @@ class Replay:
         find_places(self._places, which, listed, counts, places)
         return places, counts
 
-    def _owner(self, picked: dict[str, np.ndarray]) -> np.ndarray:
-        spec, count = self.rules.spec, len(picked["full"])
-        if not spec.owned:
-            return np.zeros((count, 0), np.uint8)
-        bits = np.unpackbits(picked["owner"], 1, count=spec.seats * spec.squares)
-        return bits.reshape(count, spec.seats, spec.squares)
-
     def state_dict(self) -> dict[str, Any]:
         """A copy, the oldest first."""
         oldest = self.added % self.room if self.added > self.room else self.size
@@ -118,6 +125,41 @@ class Replay:
         for name, column in self._columns.items():
             column[: self.added] = kept[name]
         seeds.thaw(self.rng, state["rng"])
+
+
+def taken(column: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """column[at]"""
+    out = np.empty((len(at), *column.shape[1:]), column.dtype)
+    copy_rows(column.view(np.uint8).reshape(len(column), -1), at, out.view(np.uint8).reshape(len(at), -1))
+    return out
+
+
+@njit
+def copy_rows(rows, at, out):
+    """rows: uint8 [room, size]; out: [B, size]"""
+    for b in range(len(at)):
+        for k in range(out.shape[1]):
+            out[b, k] = rows[at[b], k]
+
+
+@njit
+def turn(seen, which, planes, out):
+    """Observations as their symmetry shows them. planes: int32 [symmetries, size]; seen, out: [B, size]"""
+    for b in range(len(which)):
+        index = planes[which[b]]
+        for k in range(out.shape[1]):
+            out[b, k] = seen[b, index[k]]
+
+
+@njit
+def unpack(bits, which, squares, out):
+    """Owners from bits, turned. bits: uint8 [B, bytes]; squares: int32 [symmetries, Q]; out: [B, seats, Q]"""
+    for b in range(len(which)):
+        index = squares[which[b]]
+        for s in range(out.shape[1]):
+            for q in range(out.shape[2]):
+                bit = s * out.shape[2] + index[q]
+                out[b, s, q] = bits[b, bit >> 3] >> (7 - (bit & 7)) & 1
 
 
 @njit
