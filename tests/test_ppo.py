@@ -411,8 +411,8 @@ def test_compiled_slopes_are_those_of_autograd(teacher):
 # ---- other policies' blocks
 
 
-def test_an_older_policys_values_are_corrected_and_its_advantages_are_not():
-    """The surrogate's ratio corrects the advantage; once is enough."""
+def test_what_an_older_policy_played_counts_by_how_likely_it_still_is():
+    """Once, in values and in advantages; the ratio that is clipped starts at the newest policy."""
     learner = make_learner(epochs=1, learning_rate=0.0)
     block = bandit(learner)
     obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))
@@ -422,12 +422,12 @@ def test_an_older_policys_values_are_corrected_and_its_advantages_are_not():
     rho = torch.ones(block["logp"].shape)
     rho[:, ::2] = 1 / 4
     reward = torch.from_numpy(block["reward"]).flatten()
-    learner.learn([block], off_policy=True)
+    told = learner.learn([block], off_policy=True)
     torch.testing.assert_close(learner._data["target"], value + rho.flatten() * (reward - value))
     advantage = reward - value
-    torch.testing.assert_close(
-        learner._data["adv"], (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-    )
+    normal = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    torch.testing.assert_close(learner._data["adv"], rho.flatten() * normal)
+    assert told["policy/clipped"] == 0 and told["policy/kl"] == pytest.approx(0, abs=1e-6)
 
 
 # ---- the optimiser, on whatever device

@@ -9,8 +9,8 @@ from ludus.core.jit import njit
 def advantages(value, rho, seat, reward, ended, bootstrap, gamma, lam, out, known):
     """GAE for each seat on its own, backwards through [T, N]; rho corrects what follows for an older policy.
 
-    That is V-trace (Espeholt et al. 2018) with lambda. A decision's own rho is not in its advantage, because
-    the ratio of PPO's surrogate has it already; the target of its value is value + min(rho, 1) * advantage.
+    That is V-trace (Espeholt et al. 2018) with lambda. A decision's own rho is not in its advantage: the
+    learner weighs it by that, and the target of its value is value + min(rho, 1) * advantage.
 
     A seat's last decision in a block has no successor yet, unless the game ended: it only serves as the
     bootstrap of the one before, and is marked as not known. reward, bootstrap: [T, N, seats]; a bootstrap of

@@ -68,7 +68,12 @@ class PpoLearner:
         self._threads = ThreadPoolExecutor(machine.usable_cores())
 
     def learn(self, blocks: list[Block], off_policy: bool) -> dict[str, float]:
-        """One update from finished blocks. off_policy: an older policy than ours played them."""
+        """One update from finished blocks. off_policy: an older policy than ours played them.
+
+        What an older policy played counts by how likely it still is, and the ratio that is clipped starts at
+        the policy we have now (decoupled PPO, Hilton et al. 2021). With a ratio to the older policy, a third
+        of all decisions was clipped in a training on a GPU.
+        """
         with self.phase("gathering"):
             data = self._gather(blocks)
         with self.phase("looking"):
@@ -78,10 +83,12 @@ class PpoLearner:
         rho = torch.exp(logp - data["logp"]) if off_policy else torch.ones_like(value)
         with self.phase("advantages"):
             adv, known = self._advantages(blocks, value, rho)
-        target = value + rho.clamp_max(1) * adv
+        weight = rho.clamp_max(1)
+        target = value + weight * adv
         self._track_values(target[known])
         explained = 1 - (target - value)[known].var() / target[known].var().clamp_min(1e-8)
-        data["adv"].copy_((adv - adv[known].mean()) / (adv[known].std() + 1e-8))
+        data["adv"].copy_(weight * (adv - adv[known].mean()) / (adv[known].std() + 1e-8))
+        data["logp"].copy_(logp)
         data["target"].copy_(target)
         data["known"].copy_(known)
         with self.phase("optimising"):
