@@ -1,4 +1,4 @@
-"""Training on a GPU, as `figure NAME VALUE UNIT`, with where the time went. Needs CUDA; two minutes."""
+"""Training on a GPU, as `figure NAME VALUE UNIT`, with where the time went. Needs CUDA; five minutes."""
 
 import dataclasses
 import json
@@ -25,12 +25,13 @@ def steady_speed(config: Config) -> tuple[float, dict]:
     return gained / (last["seconds"] - middle["seconds"]), last
 
 
-def tell(name: str, config: Config) -> None:
+def tell(name: str, config: Config) -> float:
     speed, last = steady_speed(config)
     figure(name, speed, "decisions/s")
     for key in sorted(last):
         if key.startswith(("time/", "workers/", "cpu/", "game/fouls", "game/royalties", "memory", "layout")):
-            print(f"    {key} {last[key]}")
+            print(f"    {key} {last[key]}", flush=True)
+    return speed
 
 
 def main() -> None:
@@ -42,10 +43,18 @@ def main() -> None:
             resolve("ofc", "gpu"), seconds=SECONDS, run=f"{folder}/central", log_s=1.0, inference="central"
         )
         tell("ofc.train.gpu", config)
+        big = dataclasses.replace(config.net, hidden=(1024, 512, 512))
+        tell("ofc.train.gpu.big", dataclasses.replace(config, net=big, run=f"{folder}/big"))
         hybrid = dataclasses.replace(config, inference="local", rows=256, run=f"{folder}/hybrid")
         tell("ofc.train.hybrid", hybrid)
         chosen = dataclasses.replace(config, inference="auto", seconds=10.0, run=f"{folder}/auto")
         tell("ofc.train.auto", chosen)  # its layout says what was measured
+        blokus = dataclasses.replace(
+            resolve("blokus", "gpu"), seconds=3 * SECONDS, run=f"{folder}/blokus", inference="central"
+        )
+        settings = dataclasses.replace(blokus.settings, replay_ratio=8.0)
+        speed = tell("blokus.train.gpu", dataclasses.replace(blokus, settings=settings))
+        figure("blokus.train.gpu.samples", speed * settings.replay_ratio, "samples/s")
 
 
 if __name__ == "__main__":
