@@ -17,6 +17,7 @@ from ludus import algos, machine, match
 from ludus.core.duel import Duel
 from ludus.core.errors import Usage
 from ludus.core.game import Game
+from ludus.core.rules import Thinks
 from ludus.match import MatchOptions
 from ludus.search.bot import SEARCH, bot_names, player_names, warm_up
 from ludus.store.player import full_name, parse_player
@@ -177,7 +178,7 @@ def _thinks_long(game: Game, name: str) -> bool:
     player = parse_player(name, game.champion)
     if player.run:
         return algos.find(read_config(player.run, game.name).algo).searches
-    return player.name == SEARCH
+    return player.name == SEARCH or isinstance(match.player(player.name, game), Thinks)
 
 
 def _deals(game: Game, per_game: int, how: MatchOptions) -> int:

@@ -75,6 +75,27 @@ class Rules(Protocol):
     def parse_action(self, state: np.void, text: str) -> int: ...
 
 
+@runtime_checkable
+class Finishes(Protocol):
+    """Rules that know the best of some last actions exactly, whoever plays."""
+
+    def finish(self, states: States, actions: np.ndarray) -> np.ndarray:
+        """Put the best action into the rows where it is known; which ones, bool [N]. actions: int32 [N]
+
+        Only what the seat to move may see decides.
+        """
+        ...
+
+
+@runtime_checkable
+class Rounds(Protocol):
+    """Rules of games that are played in rounds, as the hands of a session, and can be looked at one by one."""
+
+    def cut(self, states: States) -> None:
+        """Let each game end with its present round; what it would carry over is paid by its worth."""
+        ...
+
+
 class Bot(Protocol):
     """Chooses for the seat to move in every row, from what that seat may know."""
 
@@ -93,6 +114,15 @@ class Remembers(Protocol):
 
     def choose_in(self, games: np.ndarray, states: States, rng: Streams) -> np.ndarray:
         """As `choose`. games: int64 [N], which of them the states are of"""
+        ...
+
+
+@runtime_checkable
+class Thinks(Protocol):
+    """A bot that looks ahead as far as it is told."""
+
+    def limit(self, think: str) -> None:
+        """How far, as `400`, or how long, as `100ms`."""
         ...
 
 
