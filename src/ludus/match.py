@@ -235,8 +235,8 @@ def table_steps(
 def player(name: str, game: Game) -> Bot:
     """A bot of the game by name, its champion, or the agent of a run by its folder, if it fits these rules.
 
-    `FOLDER@best` and `FOLDER@3000000` are earlier weights of it. `FOLDER+64`, `search+2000` and the like say how
-    far it looks ahead, and `FOLDER+100ms` for how long.
+    `FOLDER@best` and `FOLDER@3000000` are earlier weights of it. `FOLDER+64`, `search+2000`, `expert+200` say
+    how far it looks ahead, and `FOLDER+100ms` for how long.
     """
     found = parse_player(name, game.champion)
     if found.run:

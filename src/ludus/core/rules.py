@@ -89,7 +89,7 @@ class Finishes(Protocol):
 
 @runtime_checkable
 class Rounds(Protocol):
-    """Rules of games that are played in rounds, as the hands of a session, and can be looked at one by one."""
+    """Rules of games in rounds, as the hands of a session, that can be looked at one by one."""
 
     def cut(self, states: States) -> None:
         """Let each game end with its present round; what it would carry over is paid by its worth."""

@@ -61,10 +61,11 @@ def expert_action(state, stream, futures, width):
     seen, until = 0, max(1, futures // 8)
     while alive > 1 and seen < futures:
         for _ in range(seen, until):
-            next64(stream)
+            # A stream of its own: neighbours in one stream would share their cards.
+            place, step = next64(stream), next64(stream) | np.uint64(1)
             for c in range(alive):
                 trials[0] = start[0]
-                future[0], future[1] = stream
+                future[0], future[1] = place, step
                 total[c] += play_out(trials[0], candidates[c], future)
         seen, until = until, min(2 * until, futures)
         keep_best(candidates, total, alive, (alive + 1) // 2)

@@ -1,4 +1,4 @@
-"""The last street, exactly: all own cards are known then, so every placement can be judged by what it becomes.
+"""The last street, exactly: all own cards are known, so each placement is judged by the board it makes.
 
 Looks only at what the seat to move can see.
 """
@@ -42,7 +42,7 @@ def finish_board(state, action, board):
 
 @njit
 def points_from(state, other, values):
-    """Points that a board which stands wins from another seat: known if that board is finished, else expected.
+    """Points that a standing board wins from another seat: exact if that board is finished, else expected.
 
     A Fantasyland board is face down, so nothing is known of it. values: int64 [3]
     """
