@@ -6,10 +6,11 @@ import numpy as np
 
 from ludus.algos import Policy
 from ludus.core import seeds
-from ludus.core.dice import next64
+from ludus.core.dice import next64, uniforms
 from ludus.core.errors import Usage
 from ludus.core.rules import Bot, Finishes, Rounds, Rules, States, Streams
 from ludus.nets import Memory, NetConfig
+from ludus.nets.plain import sample
 from ludus.search.bot import parse_think
 
 WIDTH, LEAST = 8, 0.005
@@ -130,8 +131,19 @@ class LookAhead(PolicyBot):
             if not len(rows):
                 return open_rows
             some, streams = states[rows], rng[rows]
-            self.rules.play(some, self.first(some)[0], streams)
+            self.rules.play(some, self._move(some, streams), streams)
             states[rows], rng[rows] = some, streams
+
+    def _move(self, states: States, rng: Streams) -> np.ndarray:
+        """First choices; drawn from the policy where no chance would make futures differ."""
+        actions, known, logits = self.first(states)
+        if self.rules.spec.chance:
+            return actions
+        uniform, logp = np.empty(len(states), np.float32), np.empty(len(states), np.float32)
+        drawn = np.empty(len(states), np.int32)
+        uniforms(rng, uniform)
+        sample(logits, np.isfinite(logits), uniform, np.float32(1), drawn, logp)
+        return np.where(known, actions, drawn)
 
 
 def _gains(outcome: np.ndarray, rival: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

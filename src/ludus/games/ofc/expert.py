@@ -8,14 +8,68 @@ from ludus.core.dice import next64
 from ludus.core.jit import njit
 from ludus.core.rules import States, Streams
 from ludus.core.think import parse_futures
-from ludus.games.ofc.bots import best_rated, rate_actions
+from ludus.games.ofc.bots import ROW_SETS, SETS, best_rated, rate_actions
+from ludus.games.ofc.cards import HIGH, PAIR, best, category
 from ludus.games.ofc.finish import finish_action
-from ludus.games.ofc.hand import ACTIONS, STATE, STREETS, act, cut_session, redeal_hidden
+from ludus.games.ofc.hand import (
+    ACTIONS,
+    FIRST_ACTIONS,
+    FIRST_DRAW,
+    LATER_DRAW,
+    STATE,
+    STREETS,
+    act,
+    cut_session,
+    paid_by,
+    redeal_hidden,
+)
+from ludus.games.ofc.scoring import PAID, ROW_SIZE, TOP, top_entry
+
+EARNED, HOPED = 1.0, 0.3
+"""Shares of Fantasyland's worth that a top row is rated by: with what it takes, and with one card of it."""
+
+
+@njit
+def fantasy_hope(state, cards, hope):
+    """What Fantasyland adds to the top with each set of the drawn cards. hope: [SETS]"""
+    row, held = paid_by(state), state.count[state.turn, TOP]
+    hand = np.empty(held + cards, np.uint8)
+    for i in range(held):
+        hand[i] = state.board[state.turn, i]
+    for chosen in range(1 << cards):
+        count = held
+        for card in range(cards):
+            if chosen >> card & 1:
+                hand[count] = state.drawn[card]
+                count += 1
+        hope[chosen] = 0.0
+        if count > ROW_SIZE[TOP]:
+            continue
+        value, share = best(hand, count), EARNED
+        if category(value) == HIGH:
+            value, share = value | PAIR << 20, HOPED if count < ROW_SIZE[TOP] else 0.0
+        entry = top_entry(value, state.fantasy)
+        if entry:
+            hope[chosen] = share * PAID[row, entry - 14]
+
+
+@njit
+def rate_for_fantasy(state, ratings):
+    """Greedy's ratings with Fantasyland added; the best of them. ratings: [270]"""
+    first = state.street == 0
+    hope = np.empty(SETS)
+    chosen = rate_actions(state, ratings)
+    fantasy_hope(state, FIRST_DRAW if first else LATER_DRAW, hope)
+    for action in range(0 if first else FIRST_ACTIONS, FIRST_ACTIONS if first else ACTIONS):
+        ratings[action] += hope[ROW_SETS[action, TOP]]
+        if ratings[action] > ratings[chosen]:
+            chosen = action
+    return chosen
 
 
 @njit
 def play_out(state, action, stream):
-    """Points that an action brings in one redealt future: greedy until the last street, which is exact."""
+    """Points that an action brings in one redealt future: ratings decide, and exactly the last street."""
     seat = state.turn
     ratings = np.empty(ACTIONS)
     redeal_hidden(state, stream)
@@ -24,7 +78,7 @@ def play_out(state, action, stream):
         if state.over:
             return state.points[seat]
         last = state.street == STREETS - 1
-        action = finish_action(state) if last else rate_actions(state, ratings)
+        action = finish_action(state) if last else rate_for_fantasy(state, ratings)
 
 
 @njit
@@ -48,7 +102,7 @@ def expert_action(state, stream, futures, width):
     if state.street == STREETS - 1:
         return finish_action(state)
     ratings, total = np.empty(ACTIONS), np.zeros(width)
-    rate_actions(state, ratings)
+    rate_for_fantasy(state, ratings)
     candidates = best_rated(ratings, width)
     alive = 0
     while alive < width and ratings[candidates[alive]] > -np.inf:
@@ -82,7 +136,7 @@ def expert_rows(states, rng, futures, width, out):
 class Expert:
     """Monte-Carlo with sequential halving: plays for Fantasyland where it pays, and ends hands exactly."""
 
-    def __init__(self, rules: Any, futures: int = 64, width: int = 20) -> None:
+    def __init__(self, rules: Any, futures: int = 200, width: int = 20) -> None:
         self.rules, self.futures, self.width = rules, futures, width
 
     def limit(self, think: str) -> None:

@@ -95,16 +95,22 @@ def royalties(values):
 
 
 @njit(inline="always")
-def entry_cards(values, fantasy):
-    """How many cards of Fantasyland a normal board that stands has earned; 0 for none."""
+def top_entry(top, fantasy):
+    """How many cards of Fantasyland a normal board that stands has earned by its top; 0 for none."""
     if fantasy == FANTASY_OFF:
         return 0
-    kind, rank = category(values[TOP]), lead_rank(values[TOP])
+    kind, rank = category(top), lead_rank(top)
     if kind == TRIPS:
         return 17 if fantasy == FANTASY_PROGRESSIVE else 14
     if kind == PAIR and rank >= QUEEN:
         return 14 + rank - QUEEN if fantasy == FANTASY_PROGRESSIVE else 14
     return 0
+
+
+@njit(inline="always")
+def entry_cards(values, fantasy):
+    """The same by all of a board's values."""
+    return top_entry(values[TOP], fantasy)
 
 
 @njit(inline="always")
