@@ -4,10 +4,12 @@ A position is `mine`, the discs of the seat to move, and `taken`, those of both,
 value is that of the seat to move: 1 won, 0 drawn, -1 lost, UNSOLVED if the search was given up.
 """
 
+import numba
 import numpy as np
 
-from ludus.core.jit import njit
 from ludus.games.connect4.rules import CELLS, COLUMNS, ONE, ROWS, STRIDE
+
+njit = numba.njit(nogil=True)  # not kept on disk: a recursive function that is loaded from there crashes
 
 UNSOLVED = 2
 TABLE = 1 << 22

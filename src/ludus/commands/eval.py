@@ -176,6 +176,8 @@ def _thinks_long(game: Game, name: str) -> bool:
     if is_engine(game, name):
         return True
     player = parse_player(name, game.champion)
+    if player.think:
+        return True
     if player.run:
         return algos.find(read_config(player.run, game.name).algo).searches
     return player.name == SEARCH or isinstance(match.player(player.name, game), Thinks)
