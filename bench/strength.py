@@ -32,7 +32,7 @@ class Sizes:
     """OFC's agent, perhaps with look-ahead: `champion+128`."""
     hands: int = 6000
     """Of OFC against greedy; against rollout half, against expert a sixth as many."""
-    think: str = "128"
+    think: str = "256"
     """How far OFC's agent looks ahead in `ofc.think`: futures, or a time."""
     think_hands: int = 900
     old: str = ""

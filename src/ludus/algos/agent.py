@@ -88,18 +88,20 @@ class LookAhead(PolicyBot):
         """The idea with the best mean outcome, beyond doubt."""
         ideas = np.argsort(-logits)[:WIDTH].astype(np.int32)
         ideas = ideas[logits[ideas] >= logits[ideas[0]] + np.log(LEAST)]
-        start, end = state.copy(), time.monotonic() + (self.seconds or np.inf)
+        start, now, took_s = state.copy(), time.monotonic(), 0.0
+        end = now + (self.seconds or np.inf)
         if isinstance(self.rules, Rounds):
             self.rules.cut(start)
         alive = np.arange(len(ideas))
         outcome = np.zeros((len(ideas), 0))  # [ideas, futures]; only rows in `alive` go on
-        while len(alive) > 1 and outcome.shape[1] < self.futures and time.monotonic() < end:
+        while len(alive) > 1 and outcome.shape[1] < self.futures and now + took_s < end:
             batch = np.zeros((len(ideas), min(BATCH, self.futures - outcome.shape[1])))
             batch[alive] = self._outcomes(start, ideas[alive], rng, batch.shape[1])
             outcome = np.concatenate([outcome, batch], 1)
             leader = outcome[alive[outcome[alive].mean(1).argmax()]]
             mean, error = _gains(outcome[alive], leader)
             alive = alive[mean + DROP * error >= 0]
+            took_s, now = time.monotonic() - now, time.monotonic()
         if alive[0] == 0 and outcome.size:
             mean, error = _gains(outcome[alive], outcome[0])
             return int(ideas[alive[(mean - error).argmax()]])
