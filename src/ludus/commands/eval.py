@@ -95,7 +95,7 @@ def run_tournament(game: Game, bots: list[str], against: list[str], think: str, 
 def _play(game: Game, pairs: list[tuple[str, str]], how: MatchOptions) -> list[Duel]:
     """Play the matches and show them. Everything that can be refused is refused before anything compiles."""
     names = [name for pair in pairs for name in pair]
-    if how.games is None and any(_thinks_long(game, name) for name in names):
+    if how.games is None and how.hands is None and any(_thinks_long(game, name) for name in names):
         how = replace(how, games=FEW_GAMES)
     unit, per_game = game.unit
     deals = _deals(game, per_game, how)
