@@ -13,7 +13,7 @@ from ludus.nets import Memory, NetConfig
 from ludus.nets.plain import sample
 from ludus.search.bot import parse_think
 
-WIDTH, LEAST = 8, 0.005
+WIDTH, LEAST = 8, 1e-4
 """Actions that a look ahead compares: so many, each at least this share as likely as the first."""
 BATCH = 32
 """Futures played side by side, before ideas are dropped or the clock is asked."""
