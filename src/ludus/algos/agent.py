@@ -141,11 +141,12 @@ class LookAhead(PolicyBot):
         actions, known, logits = self.first(states)
         if self.rules.spec.chance:
             return actions
-        uniform, logp = np.empty(len(states), np.float32), np.empty(len(states), np.float32)
-        drawn = np.empty(len(states), np.int32)
+        uniform, logits = np.empty(len(states), np.float32), logits[~known]
+        drawn, logp = np.empty(len(logits), np.int32), np.empty(len(logits), np.float32)
         uniforms(rng, uniform)
-        sample(logits, np.isfinite(logits), uniform, np.float32(1), drawn, logp)
-        return np.where(known, actions, drawn)
+        sample(logits, np.isfinite(logits), uniform[~known], np.float32(1), drawn, logp)
+        actions[~known] = drawn
+        return actions
 
 
 def _gains(outcome: np.ndarray, rival: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
