@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
 
-.PHONY: demo test check bench-core bench-train bench-runs bench-pokemon bench-retro bench-gpu bench-blokus docs format
+.PHONY: demo test check bench-core bench-train bench-runs bench-pokemon bench-retro bench-gpu bench-blokus bench-strength docs format
 
 demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 	rm -rf runs/demo-before runs/demo
@@ -32,6 +32,9 @@ bench-runs: $(READY)  ## what it costs that runs can be trusted; thirteen minute
 
 bench-blokus: $(READY)  ## Blokus, search and self-play; eight minutes
 	$(BIN)/python bench/blokus.py
+
+bench-strength: $(READY)  ## how strong the committed agents are; an hour, less with ARGS="ofc --hands 600"
+	$(BIN)/python bench/strength.py $(ARGS)
 
 bench-pokemon: $(READY)  ## battles beside poke-env
 	$(BIN)/ludus pokemon setup

@@ -125,11 +125,11 @@ def test_it_plays_by_the_text_protocol(ludus, monkeypatch):
         ),
         (("analyze", "blokus", "--bot", "champion", "--set", "board=classic"), "board=classic"),
         (("eval", "tictactoe", "--bots", "champion", "random"), "tictactoe has no bot 'champion'"),
-        (("eval", "ofc", "--bots", "champ", "random"), "choose from random, greedy, rollout, champion"),
         (
-            ("eval", "ofc", "--bots", "champion+1s", "random"),
-            "champion has a policy that looks into a number",
+            ("eval", "ofc", "--bots", "champ", "random"),
+            "choose from random, greedy, rollout, expert, champion",
         ),
+        (("eval", "ofc", "--bots", "champion+1h", "random"), "neither a number of positions"),
         (("eval", "ofc", "--bots", "champion@7", "random"), "has no weights of '7'"),
     ],
 )

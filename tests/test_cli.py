@@ -421,8 +421,10 @@ def test_a_record_of_any_game_reads_back():
 def test_the_strongest_bot_thinks_as_long_as_told(ludus):
     _, out, _ = ludus("play", "tictactoe", "--think", "30", "--seed", "1", typed="b2\nq")
     assert "search+30 the others" in out
-    code, _, err = ludus("play", "ofc", "--think", "5s", typed="q")
+    code, _, err = ludus("play", "ofc", "--against", "rollout", "--think", "5", typed="q")
     assert code == 2 and "rollout doesn't look ahead" in one_line(err)
+    code, _, err = ludus("play", "ofc", "--think", "5s", typed="q")
+    assert code == 2 and "expert looks into a number of futures" in one_line(err)
 
 
 @pytest.fixture(scope="module")

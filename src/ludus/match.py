@@ -22,9 +22,9 @@ from ludus.core import seeds
 from ludus.core.duel import Duel, wins
 from ludus.core.errors import Failure, Usage
 from ludus.core.game import Game
-from ludus.core.rules import Bot, RandomBot, Rules, begin
+from ludus.core.rules import Bot, RandomBot, Rules, Thinks, begin
 from ludus.core.table import Table
-from ludus.search.bot import SearchBot, bot_names, make_bot, make_player, player_names
+from ludus.search.bot import bot_names, make_bot, make_player, player_names
 from ludus.store.player import PlayerName, parse_player
 from ludus.store.run import read_config
 
@@ -235,8 +235,8 @@ def table_steps(
 def player(name: str, game: Game) -> Bot:
     """A bot of the game by name, its champion, or the agent of a run by its folder, if it fits these rules.
 
-    `FOLDER@best` and `FOLDER@3000000` are earlier weights of it. `FOLDER+64` and `search+2000` say how far it
-    looks ahead, and `FOLDER+100ms` for how long.
+    `FOLDER@best` and `FOLDER@3000000` are earlier weights of it. `FOLDER+64`, `search+2000`, `expert+200` say
+    how far it looks ahead, and `FOLDER+100ms` for how long.
     """
     found = parse_player(name, game.champion)
     if found.run:
@@ -248,7 +248,7 @@ def player(name: str, game: Game) -> Bot:
         raise Usage(f"{game.name} has no bot {found.name!r}: choose from {', '.join(player_names(game))}")
     bot = make_bot(game, found.name)
     if think := found.think:
-        if not isinstance(bot, SearchBot):
+        if not isinstance(bot, Thinks):
             raise Usage(
                 f"{found.name} doesn't look ahead, so it can't think {think}: leave out --think or +{think}"
             )

@@ -1,27 +1,36 @@
 """Policies as players of native games: by their first choice, with a memory, or looking into futures."""
 
+import time
+
 import numpy as np
 
 from ludus.algos import Policy
+from ludus.core import seeds
 from ludus.core.dice import next64, uniforms
 from ludus.core.errors import Usage
-from ludus.core.rules import Bot, Rules, States, Streams
+from ludus.core.rules import Bot, Finishes, Rounds, Rules, States, Streams
 from ludus.nets import Memory, NetConfig
 from ludus.nets.plain import sample
 from ludus.search.bot import parse_think
 
-WIDTH = 8
-"""Actions that a look ahead compares: the policy's first choices."""
+WIDTH, LEAST = 8, 1e-4
+"""Actions that a look ahead compares: so many, each at least this share as likely as the first."""
+BATCH = 32
+"""Futures played side by side, before ideas are dropped or the clock is asked."""
+DEPTH = 4
+"""Own decisions in a future, after which the value network tells the rest."""
+DROP = 2.0
+"""Standard errors below the leader at which an idea is dropped."""
 
 
 def policy_bot(rules: Rules, net: NetConfig, policy: Policy, think: str, source: str) -> Bot:
     """source: where it comes from, for errors"""
-    rollouts, seconds = parse_think(think) if think else (0, 0.0)
-    if seconds:
-        raise Usage(f"{source} has a policy that looks into a number of futures: say +64, not +{think}")
+    futures, seconds = parse_think(think) if think else (0, 0.0)
     if think and net.memory:
         raise Usage(f"{source} has a network with memory, which can't look ahead: leave out +{think}")
-    return RememberingBot(rules, net, policy) if net.memory else PolicyBot(rules, policy, rollouts)
+    if net.memory:
+        return RememberingBot(rules, net, policy)
+    return LookAhead(rules, policy, futures, seconds) if think else PolicyBot(rules, policy)
 
 
 def look(rules: Rules, states: States) -> tuple[np.ndarray, np.ndarray]:
@@ -35,62 +44,115 @@ def look(rules: Rules, states: States) -> tuple[np.ndarray, np.ndarray]:
 
 
 class PolicyBot:
-    """A policy. With `rollouts`, it tries its best ideas on that many redealt futures each."""
+    """A policy by its first choice, except where the rules know the best action themselves."""
 
-    def __init__(self, rules: Rules, policy: Policy, rollouts: int = 0) -> None:
-        self.rules, self.policy, self.rollouts = rules, policy, rollouts
+    def __init__(self, rules: Rules, policy: Policy) -> None:
+        self.rules, self.policy = rules, policy
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
-        obs, legal = look(self.rules, states)
-        logits = np.where(legal, self.policy.logits(obs), -np.inf)
-        if not self.rollouts:
-            return logits.argmax(1).astype(np.int32)
-        return np.array(
-            [self._best(states[i : i + 1], logits[i], rng[i : i + 1]) for i in range(len(states))], np.int32
-        )
+        return self.first(states)[0]
+
+    def first(self, states: States) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """First choices int32 [N], which of them the rules know bool [N], logits [N, A] of all others."""
+        actions, known = np.zeros(len(states), np.int32), np.zeros(len(states), bool)
+        if isinstance(self.rules, Finishes):
+            known = self.rules.finish(states, actions)
+        logits = np.full((len(states), self.rules.spec.actions), -np.inf, np.float32)
+        if not known.all():
+            obs, legal = look(self.rules, states[~known])
+            logits[~known] = np.where(legal, self.policy.logits(obs), -np.inf)
+            actions[~known] = logits[~known].argmax(1)
+        return actions, known, logits
+
+
+class LookAhead(PolicyBot):
+    """A policy that tries its best ideas on redealt futures, in which it plays all seats.
+
+    All ideas meet the same futures. Those that are surely worse than the leader are dropped on the way, and
+    the first choice is replaced only by an idea that is better by more than a standard error: the policy's
+    own judgement outweighs a few lucky futures.
+    """
+
+    def __init__(self, rules: Rules, policy: Policy, futures: int, seconds: float = 0.0) -> None:
+        """futures: of each idea. seconds: for a decision; 0 for no limit"""
+        super().__init__(rules, policy)
+        self.futures, self.seconds = futures, seconds
+
+    def choose(self, states: States, rng: Streams) -> np.ndarray:
+        actions, known, logits = self.first(states)
+        for i in np.flatnonzero(~known):
+            actions[i] = self._best(states[i : i + 1], logits[i], rng[i : i + 1])
+        return actions
 
     def _best(self, state: States, logits: np.ndarray, rng: Streams) -> int:
-        """The idea with the best mean outcome; all ideas meet the same futures."""
-        ideas = np.argsort(-logits)[:WIDTH]
-        ideas = ideas[np.isfinite(logits[ideas])].astype(np.int32)
-        next64(rng[0])
-        futures = np.repeat(rng, self.rollouts, 0)
-        futures[:, 0] += np.arange(self.rollouts, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        streams = np.tile(futures, (len(ideas), 1))
-        trials = np.repeat(state, len(streams))
-        self.rules.redeal(trials, streams)
-        outcome = self._outcomes(
-            trials, np.repeat(ideas, self.rollouts), streams, int(self.rules.seat(state)[0])
-        )
-        return int(ideas[outcome.reshape(len(ideas), -1).mean(1).argmax()])
+        """The idea with the best mean outcome, beyond doubt."""
+        ideas = np.argsort(-logits)[:WIDTH].astype(np.int32)
+        ideas = ideas[logits[ideas] >= logits[ideas[0]] + np.log(LEAST)]
+        start, now, took_s = state.copy(), time.monotonic(), 0.0
+        end = now + (self.seconds or np.inf)
+        if isinstance(self.rules, Rounds):
+            self.rules.cut(start)
+        alive = np.arange(len(ideas))
+        outcome = np.zeros((len(ideas), 0))  # [ideas, futures]; only rows in `alive` go on
+        while len(alive) > 1 and outcome.shape[1] < self.futures and now + took_s < end:
+            batch = np.zeros((len(ideas), min(BATCH, self.futures - outcome.shape[1])))
+            batch[alive] = self._outcomes(start, ideas[alive], rng, batch.shape[1])
+            outcome = np.concatenate([outcome, batch], 1)
+            leader = outcome[alive[outcome[alive].mean(1).argmax()]]
+            mean, error = _gains(outcome[alive], leader)
+            alive = alive[mean + DROP * error >= 0]
+            took_s, now = time.monotonic() - now, time.monotonic()
+        if alive[0] == 0 and outcome.size:
+            mean, error = _gains(outcome[alive], outcome[0])
+            return int(ideas[alive[(mean - error).argmax()]])
+        return int(ideas[alive[outcome[alive].sum(1).argmax()]])
 
-    def _outcomes(self, states: States, actions: np.ndarray, rng: Streams, seat: int) -> np.ndarray:
-        """Points of `seat` once it is to move again or the game is over, and the value of what is left."""
-        score = np.zeros((len(states), self.rules.spec.seats), np.float32)
-        self.rules.score(states, score)
-        outcome = -score[:, seat]
-        self.rules.play(states, actions, rng)
-        while True:
-            others = np.flatnonzero(~self.rules.over(states) & (self.rules.seat(states) != seat))
-            if not len(others):
-                break
-            some, streams = states[others], rng[others]
-            self.rules.play(some, self._sample(some, streams), streams)
-            states[others], rng[others] = some, streams
-        self.rules.score(states, score)
-        outcome += score[:, seat]
-        open_rows = np.flatnonzero(~self.rules.over(states))
+    def _outcomes(self, start: States, ideas: np.ndarray, rng: Streams, futures: int) -> np.ndarray:
+        """What each idea brings in the same futures, [ideas, futures]. start: [1], rng: [1, 2]"""
+        seat = int(self.rules.seat(start)[0])
+        streams = np.tile(seeds.rows(int(next64(rng[0])), futures), (len(ideas), 1))
+        states = np.repeat(start, len(streams))
+        self.rules.redeal(states, streams)
+        before, after = (np.zeros((len(states), self.rules.spec.seats), np.float32) for _ in range(2))
+        self.rules.score(states, before)
+        self.rules.play(states, np.repeat(ideas, futures), streams)
+        open_rows = self._play_on(states, streams, seat)
+        self.rules.score(states, after)
+        outcome = after[:, seat] - before[:, seat]
         if len(open_rows):
             outcome[open_rows] += self.policy.value(look(self.rules, states[open_rows])[0])
-        return outcome
+        return outcome.reshape(len(ideas), futures)
 
-    def _sample(self, states: States, rng: Streams) -> np.ndarray:
-        obs, legal = look(self.rules, states)
-        uniform, logp = np.empty(len(obs), np.float32), np.empty(len(obs), np.float32)
-        actions = np.empty(len(obs), np.int32)
+    def _play_on(self, states: States, rng: Streams, seat: int) -> np.ndarray:
+        """Everybody plays on; the rows whose games are not over when `seat` has decided DEPTH times."""
+        decided = np.zeros(len(states), np.int64)
+        while True:
+            open_rows = np.flatnonzero(~self.rules.over(states))
+            decided[open_rows] += self.rules.seat(states[open_rows]) == seat
+            rows = open_rows[decided[open_rows] <= DEPTH]
+            if not len(rows):
+                return open_rows
+            some, streams = states[rows], rng[rows]
+            self.rules.play(some, self._move(some, streams), streams)
+            states[rows], rng[rows] = some, streams
+
+    def _move(self, states: States, rng: Streams) -> np.ndarray:
+        """First choices; drawn from the policy where no chance would make futures differ."""
+        actions, known, logits = self.first(states)
+        if self.rules.spec.chance:
+            return actions
+        uniform, logits = np.empty(len(states), np.float32), logits[~known]
+        drawn, logp = np.empty(len(logits), np.int32), np.empty(len(logits), np.float32)
         uniforms(rng, uniform)
-        sample(self.policy.logits(obs), legal, uniform, np.float32(1), actions, logp)
+        sample(logits, np.isfinite(logits), uniform[~known], np.float32(1), drawn, logp)
+        actions[~known] = drawn
         return actions
+
+
+def _gains(outcome: np.ndarray, rival: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How much more each idea brings than a rival in the same futures, and the standard error. [ideas]"""
+    gain = outcome - rival
+    return gain.mean(1), gain.std(1) / np.sqrt(gain.shape[1])
 
 
 class RememberingBot:

@@ -17,6 +17,7 @@ from ludus import algos, machine, match
 from ludus.core.duel import Duel
 from ludus.core.errors import Usage
 from ludus.core.game import Game
+from ludus.core.rules import Thinks
 from ludus.match import MatchOptions
 from ludus.search.bot import SEARCH, bot_names, player_names, warm_up
 from ludus.store.player import full_name, parse_player
@@ -94,7 +95,7 @@ def run_tournament(game: Game, bots: list[str], against: list[str], think: str, 
 def _play(game: Game, pairs: list[tuple[str, str]], how: MatchOptions) -> list[Duel]:
     """Play the matches and show them. Everything that can be refused is refused before anything compiles."""
     names = [name for pair in pairs for name in pair]
-    if how.games is None and any(_thinks_long(game, name) for name in names):
+    if how.games is None and how.hands is None and any(_thinks_long(game, name) for name in names):
         how = replace(how, games=FEW_GAMES)
     unit, per_game = game.unit
     deals = _deals(game, per_game, how)
@@ -175,9 +176,11 @@ def _thinks_long(game: Game, name: str) -> bool:
     if is_engine(game, name):
         return True
     player = parse_player(name, game.champion)
+    if player.think:
+        return True
     if player.run:
         return algos.find(read_config(player.run, game.name).algo).searches
-    return player.name == SEARCH
+    return player.name == SEARCH or isinstance(match.player(player.name, game), Thinks)
 
 
 def _deals(game: Game, per_game: int, how: MatchOptions) -> int:

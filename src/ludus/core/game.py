@@ -17,7 +17,7 @@ import numpy as np
 from ludus.core import seeds
 from ludus.core.duel import Duel
 from ludus.core.errors import Usage
-from ludus.core.rules import Bot, RandomBot, Rules
+from ludus.core.rules import Bot, Finishes, RandomBot, Rules
 from ludus.core.spec import Spec
 from ludus.core.table import RulesTable, Table, Turn
 
@@ -238,6 +238,8 @@ class NativeGame(Game):
             table.step(RandomBot(rules).choose(table.states, seeds.rows(0, 2)))
             rules.stats(table.states, np.zeros((2, spec.seats, len(spec.stats)), np.float32))
             rules.redeal(table.states.copy(), seeds.rows(0, 2))
+            if isinstance(rules, Finishes):
+                rules.finish(table.states, np.zeros(2, np.int32))
         for name in set(bots) - {RANDOM}:
             self.warm_up_bot(name, self.bot(name))
 

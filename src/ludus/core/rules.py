@@ -93,6 +93,27 @@ class Advances(Protocol):
         ...
 
 
+@runtime_checkable
+class Finishes(Protocol):
+    """Rules that know the best of some last actions exactly, whoever plays."""
+
+    def finish(self, states: States, actions: np.ndarray) -> np.ndarray:
+        """Put the best action into the rows where it is known; which ones, bool [N]. actions: int32 [N]
+
+        Only what the seat to move may see decides.
+        """
+        ...
+
+
+@runtime_checkable
+class Rounds(Protocol):
+    """Rules of games in rounds, as the hands of a session, that can be looked at one by one."""
+
+    def cut(self, states: States) -> None:
+        """Let each game end with its present round; what it would carry over is paid by its worth."""
+        ...
+
+
 class Bot(Protocol):
     """Chooses for the seat to move in every row, from what that seat may know."""
 
@@ -111,6 +132,15 @@ class Remembers(Protocol):
 
     def choose_in(self, games: np.ndarray, states: States, rng: Streams) -> np.ndarray:
         """As `choose`. games: int64 [N], which of them the states are of"""
+        ...
+
+
+@runtime_checkable
+class Thinks(Protocol):
+    """A bot that looks ahead as far as it is told."""
+
+    def limit(self, think: str) -> None:
+        """How far, as `400`, or how long, as `100ms`."""
         ...
 
 

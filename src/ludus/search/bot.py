@@ -1,6 +1,5 @@
 """A search that plays: how long it thinks, and what it chooses."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ from ludus.core.errors import Usage
 from ludus.core.game import CHAMPION, BotPlayer, Game, Player
 from ludus.core.rules import Bot, Rules, States, Streams
 from ludus.core.table import Table
+from ludus.core.think import parse_amount
 from ludus.search import Result, Search, SearchConfig
 from ludus.search.evaluators import Evaluator, Utility, win_share
 
@@ -20,13 +20,8 @@ MOST = 4096
 
 def parse_think(text: str) -> tuple[int, float]:
     """Simulations and seconds of `400`, `100ms` or `2s`."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|)", text)
-    if not found or not float(found[1]) or ("." in found[1] and not found[2]):
-        raise Usage(
-            f"{text!r} is neither a number of positions to look at, as 400, nor a time, as 100ms or 2s"
-        )
-    number, unit = float(found[1]), found[2]
-    return (MOST, number / (1000 if unit == "ms" else 1)) if unit else (int(number), 0.0)
+    simulations, seconds = parse_amount(text)
+    return simulations or MOST, seconds
 
 
 class SearchBot:

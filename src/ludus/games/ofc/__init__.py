@@ -1,5 +1,6 @@
 """Open-Face Chinese poker: its rules, bots and screen, and settings to train it."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -41,8 +42,10 @@ class Game(NativeGame):
 
     def make_bots(self) -> dict[str, Callable[[], Bot]]:
         from ludus.games.ofc.bots import Greedy, Rollout
+        from ludus.games.ofc.expert import Expert
 
-        return {"greedy": lambda: Greedy(self.rules), "rollout": lambda: Rollout(self.rules)}
+        made = {"greedy": Greedy, "rollout": Rollout, "expert": Expert}
+        return {name: functools.partial(bot, self.rules) for name, bot in made.items()}
 
     def make_screen(self) -> "OfcScreen":
         from ludus.games.ofc.screen import OfcScreen

@@ -68,19 +68,30 @@ WINS = {
 }
 
 
-def _worth() -> np.ndarray:
-    """Royalty of every kind in every row, plus the tie-break; it grows with the kind. float64 [3, KINDS]"""
-    worth = np.zeros((3, KINDS))
+def _chances() -> np.ndarray:
+    """Rough chance that a kind wins its row; it grows with the kind. float64 [3, KINDS]"""
+    chances = np.zeros((3, KINDS))
     for kind in range(KINDS):
         category, rank = kind >> 4, max((kind & 15) - 1, 0)
-        # There is no two pair on top: that entry bounds the tops that a middle of two pair allows.
-        top = PAIR << 4 | ACE + 1 if category == TWO_PAIR else kind
-        worth[TOP, kind] = top_royalty(top << 16)
-        worth[MIDDLE, kind] = MIDDLE_ROYALTY[category]
-        worth[BOTTOM, kind] = BOTTOM_ROYALTY[category]
         for row, wins in WINS.items():
             above = wins[category + 1] if category in (PAIR, TWO_PAIR, TRIPS) else wins[category]
-            worth[row, kind] += TIE * (wins[category] + (above - wins[category]) * rank / 13)
+            chances[row, kind] = (wins[category] + (above - wins[category]) * rank / 13) / 100
+    return chances
+
+
+CHANCES = _chances()
+
+
+def _worth() -> np.ndarray:
+    """Royalty of every kind in every row, plus the tie-break; it grows with the kind. float64 [3, KINDS]"""
+    worth = 100 * TIE * CHANCES
+    for kind in range(KINDS):
+        category = kind >> 4
+        # There is no two pair on top: that entry bounds the tops that a middle of two pair allows.
+        top = PAIR << 4 | ACE + 1 if category == TWO_PAIR else kind
+        worth[TOP, kind] += top_royalty(top << 16)
+        worth[MIDDLE, kind] += MIDDLE_ROYALTY[category]
+        worth[BOTTOM, kind] += BOTTOM_ROYALTY[category]
     return worth
 
 

@@ -9,8 +9,11 @@ from ludus.games.ofc.fantasy import solve
 from ludus.games.ofc.scoring import (
     BOARD,
     FANTASY_VALUE,
+    LONG_SESSION,
+    PAID,
     ROW_SIZE,
     ROW_START,
+    SESSION,
     board_values,
     entry_cards,
     pair_points,
@@ -42,7 +45,7 @@ STATE = np.dtype(
         ("seats", np.int8),
         ("jokers", np.int8),
         ("fantasy", np.int8),
-        ("valued", np.int8),
+        ("valued", np.int8),  # 0: Fantasyland is played; else the row of PAID that it is paid by
         ("stay_middle", np.int8),
         # the session
         ("over", np.int8),
@@ -177,7 +180,7 @@ def set_fantasy(state):
         if cards:
             setting = np.empty(MOST_FANTASY, np.uint8)
             # Nobody can stay after a session's last hand, unless staying is paid at once.
-            pays = state.valued == 1 or state.hand + 1 < state.hands
+            pays = state.valued > 0 or state.hand + 1 < state.hands
             value = FANTASY_VALUE[cards - 14] if pays else 0.0
             solve(state.fantasy_hand[seat], np.int64(cards), value, state.stay_middle == 1, setting)
             # Loops, because compiling a slice set from another array takes seconds.
@@ -242,13 +245,26 @@ def next_fantasy(state, seat, stands_, values):
         state.stats[seat, ENTRIES] += cards > 0
     if cards and state.valued:
         # Points are paid pairwise, and so is Fantasyland's measured value.
-        value = FANTASY_VALUE[cards - 14]
+        value = PAID[state.valued, cards - 14]
         for other in range(state.seats):
             state.points[other] -= value
         state.points[seat] += value * state.seats
         state.stats[seat, VALUE] += value * (state.seats - 1)
         cards = 0
     state.fantasy_cards[seat] = cards
+
+
+@njit
+def paid_by(state):
+    """The row of PAID that says what Fantasyland of the next hand is worth."""
+    return state.valued if state.valued else SESSION + min(state.hands - state.hand - 1, LONG_SESSION)
+
+
+@njit
+def cut_session(state):
+    """Let the session end after this hand and pay its Fantasyland at once: all that a decision can change."""
+    state.valued = paid_by(state)
+    state.hands = state.hand + 1
 
 
 @njit

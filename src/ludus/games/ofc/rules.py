@@ -8,6 +8,7 @@ from ludus.core.rules import States, Streams
 from ludus.core.spec import Part, Spec
 from ludus.games.ofc import Options, text
 from ludus.games.ofc.cards import CARDS, EMPTY, JOKER, STRAIGHT_TOP, best
+from ludus.games.ofc.finish import finish_rows
 from ludus.games.ofc.hand import (
     ACTIONS,
     FIRST_ACTIONS,
@@ -16,6 +17,7 @@ from ludus.games.ofc.hand import (
     STATS,
     STREETS,
     act,
+    cut_session,
     redeal_hidden,
     start_session,
     unseen,
@@ -25,6 +27,7 @@ from ludus.games.ofc.scoring import (
     FANTASY_FLAT,
     FANTASY_OFF,
     FANTASY_PROGRESSIVE,
+    FIXED,
     MIDDLE,
     ROW_SIZE,
     ROW_START,
@@ -108,6 +111,12 @@ def advance_rows(states, actions, rng, legal, obs, score, reward, over, seat, ro
 def redeal_rows(states, rng):
     for i in range(len(states)):
         redeal_hidden(states[i], rng[i])
+
+
+@njit
+def cut_rows(states):
+    for i in range(len(states)):
+        cut_session(states[i])
 
 
 @njit
@@ -257,7 +266,7 @@ class Ofc:
         states["seats"] = self.options.seats
         states["jokers"] = self.options.jokers
         states["fantasy"] = FANTASY[self.options.fantasyland]
-        states["valued"] = self.options.fantasyland_hands == "valued"
+        states["valued"] = FIXED if self.options.fantasyland_hands == "valued" else 0
         states["stay_middle"] = self.options.stay_middle
         states["hands"] = self.options.hands
         return states
@@ -295,6 +304,14 @@ class Ofc:
 
     def redeal(self, states: States, rng: Streams) -> None:
         redeal_rows(states, rng)
+
+    def finish(self, states: States, actions: np.ndarray) -> np.ndarray:
+        known = np.zeros(len(states), bool)
+        finish_rows(states, actions, known)
+        return known
+
+    def cut(self, states: States) -> None:
+        cut_rows(states)
 
     def text(self, state: np.void) -> str:
         return text.state_text(state)
