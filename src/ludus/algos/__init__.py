@@ -15,7 +15,7 @@ import numpy as np
 
 from ludus.core.block import Block, Column
 from ludus.core.errors import Usage
-from ludus.core.game import Game
+from ludus.core.game import Game, Player
 from ludus.core.report import Report
 from ludus.core.rules import Bot, Rules
 from ludus.core.spec import Spec
@@ -92,6 +92,10 @@ class Seating(Protocol):
 
     finished: list[Finished]
     """Games that ended in the last step."""
+
+    def player(self, name: str, rng: np.ndarray) -> Player:
+        """Somebody to ask at this table: a bot, or the champion of the game. rng: uint64 [rows, 2]"""
+        ...
 
     def start(self, turn: Turn) -> Turn:
         """Seat everybody, after `table.reset`."""

@@ -10,13 +10,14 @@ from ludus import algos, games, machine, processes
 from ludus.algos import Plan
 from ludus.config import Config, check_ranges
 from ludus.core import seeds
-from ludus.core.game import Game, refuse_random
+from ludus.core.game import CHAMPION, Game, refuse_random
 from ludus.nets.net import flat_size, flatten
 from ludus.search.bot import warm_up
 from ludus.training import pools, preload
 from ludus.training.layout import Layout, check, filled, local
 from ludus.training.measure import sized
 from ludus.training.opponents import PAST, SELF, parse_mix
+from ludus.training.players import champion_policy
 from ludus.training.pools import Pool, PoolPlan
 
 PRELOADED = ("ludus.training.pools.process", "ludus.nets.plain", "ludus.training.preload")
@@ -32,7 +33,10 @@ def open_game(config: Config) -> Game:
     if "random" in mix and game.spec.seats > 1:
         refuse_random(game.spec)
     algos.find(config.algo).refuse(filled(config, game), game)
-    warm_up(game, _bots(config, game))
+    bots = _bots(config, game)
+    if CHAMPION in bots and game.champion:
+        champion_policy(game, game.champion)  # it must fit, before anything starts
+    warm_up(game, bots)
     return game
 
 

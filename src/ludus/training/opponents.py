@@ -4,7 +4,7 @@ import math
 
 from ludus.core.errors import Usage
 from ludus.core.game import Game
-from ludus.search.bot import bot_names
+from ludus.search.bot import player_names
 
 SELF, PAST = "self", "past"
 
@@ -20,7 +20,7 @@ def parse_mix(mix: str, game: Game) -> dict[str, float]:
             raise Usage(f"{part!r} is not an opponent and its share, as in greedy:0.1") from None
         if not 0 <= shares[name] < math.inf:
             raise Usage(f"{part!r}: a share must be a number from 0 on")
-    known = [SELF, PAST, *bot_names(game)]
+    known = [SELF, PAST, *player_names(game)]
     for name in shares:
         if name not in known:
             raise Usage(f"{game.name} has no opponent {name!r}: choose from {', '.join(known)}")

@@ -10,8 +10,8 @@ from ludus.core import seeds
 from ludus.core.game import Game, Player, blank_actions
 from ludus.core.report import Report
 from ludus.core.table import Finished, LastSeen, Table, Turn
-from ludus.search.bot import make_player
 from ludus.training.opponents import PAST, SELF, parse_mix
+from ludus.training.players import make_player
 from ludus.training.weights import Past
 
 LEARNER = 0
@@ -77,7 +77,7 @@ class Seating:
     def __init__(
         self, plan: Plan, index: int, game: Game, table: Table, past: Past, make_opponent: MakeOpponent
     ) -> None:
-        self.table, self.spec = table, table.spec
+        self.game, self.table, self.spec = game, table, table.spec
         self.mix = parse_mix(plan.opponents, game)
         self.alone = set(self.mix) == {SELF}
         self.names = [SELF, *(name for name in self.mix if name != SELF)]
@@ -90,10 +90,13 @@ class Seating:
                 self.players.append(PastPlayer(table, past, rng, make_opponent))
             else:
                 streams = seeds.rows(plan.seed, table.rows, "worker", index, "bot", name)
-                self.players.append(make_player(game, name, table, streams))
+                self.players.append(self.player(name, streams))
         self.lineup = np.zeros((table.rows, self.spec.seats), np.int8)
         self.finished: list[Finished] = []
         """Games that ended in the last step."""
+
+    def player(self, name: str, rng: np.ndarray) -> Player:
+        return make_player(self.game, name, self.table, rng)
 
     def start(self, turn: Turn) -> Turn:
         """Seat everybody and play on until every row waits for the learning policy."""

@@ -17,6 +17,7 @@ from ludus.core.game import Game
 from ludus.core.ranges import Count, NotNegative, Positive, Share
 from ludus.core.spec import Spec
 from ludus.core.table import Table
+from ludus.search.bot import player_names
 
 if TYPE_CHECKING:
     from ludus.config import Config as TrainConfig
@@ -51,7 +52,7 @@ class Config:
     target_kl: NotNegative = 0.03
     """KL divergence from the policy that played after which the epochs of a batch stop early; 0: never."""
     teacher: str = ""
-    """A bot that the policy imitates at first (behaviour cloning), such as greedy. Default: none."""
+    """A bot, or the game's champion, that the policy imitates at first (behaviour cloning). Default: none."""
     teacher_coef: NotNegative = 1.0
     """Coefficient of the imitation loss at the start of the run; it decays to 0 by `teacher_until`."""
     teacher_until: Share = 0.1
@@ -75,10 +76,9 @@ class Ppo(algos.Algorithm):
 
     def refuse(self, config: "TrainConfig", game: Game) -> None:
         super().refuse(config, game)
-        if (teacher := config.settings.teacher) and teacher not in game.bots:
-            raise Usage(
-                f"{game.name} has no bot {teacher!r} to learn from: choose from {', '.join(game.bots)}"
-            )
+        if (teacher := config.settings.teacher) and teacher not in player_names(game):
+            choice = ", ".join(player_names(game))
+            raise Usage(f"{game.name} has no bot {teacher!r} to learn from: choose from {choice}")
         # A seat's last decision in a block is not known yet.
         if (config.steps - game.spec.seats) * config.rows < 2:
             raise Usage(

@@ -29,7 +29,7 @@ class PpoActor(StepActor):
         self.teacher, name = None, plan.settings.teacher
         if name:
             streams = seeds.rows(plan.seed, table.rows, "worker", index, "bot", name)
-            self.teacher = game.player(name, table, streams)
+            self.teacher = seating.player(name, streams)
         self.use_teacher = True
 
     def load(self, vector: np.ndarray, progress: float) -> None:
