@@ -17,6 +17,7 @@ from ludus.core.table import Finished, LastSeen, Table, Turn, refuse_illegal
 from ludus.games.pokemon import layout, parts, teams
 from ludus.games.pokemon.bridge import PATIENCE_S, Message, Pool, Setup
 from ludus.games.pokemon.rewards import FACTS, PARTS, Rewards
+from ludus.games.pokemon.server_pool import ServerPool
 
 SEATS = 2
 RUNNING, ENDED = 0, 1
@@ -37,13 +38,18 @@ class PokemonTable(Table):
     def __init__(
         self, rows: int, format: str = "gen9randombattle", *, processes: int = 1, team: str = "random",
         max_turns: int = 300, rewards: Rewards | None = None, fast: bool = True, lines: bool = False,
-        patience_s: float = PATIENCE_S, game: str = "pokemon",
+        patience_s: float = PATIENCE_S, game: str = "pokemon", servers: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        """team: `random`, for formats that make teams, or a file or folder of teams to draw from"""
+        """team: `random`, for formats that make teams, or a file or folder of teams to draw from.
+        servers: of Showdown, on which battles are played in the place of our own processes"""
         self.rows, self.rewards = rows, rewards or Rewards()
         given = () if team == "random" else teams.read(team)
         setup = Setup(format, max_turns, fast, lines, given)
-        self.pool = Pool(setup, min(processes, rows), patience_s)
+        self.pool: Pool | ServerPool
+        if servers:
+            self.pool = ServerPool(setup, servers[:rows], patience_s)
+        else:
+            self.pool = Pool(setup, min(processes, rows), patience_s)
         actions = self.pool.ready["actions"]
         self._wire = layout.wire(actions)
         assert self._wire.itemsize == self.pool.ready["recordBytes"], "node/encode.js has another layout"
