@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from ludus.core.errors import Failure, Usage
 
-LOGIN_S = 20.0
+LOGIN_S = 60.0
+"""A server that has just started lets nobody in before it has loaded everything."""
 SILENT = 100
 """Above every level of Python's logging: poke-env would write to the terminal."""
 LOGIN_PAGE = "https://play.pokemonshowdown.com/action.php?"

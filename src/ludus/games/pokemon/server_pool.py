@@ -62,7 +62,9 @@ class Seats:
     def connect(self) -> None:
         self.inbox: Inbox = queue.Queue()
         token = secrets.token_hex(4)
-        self.clients = [Client(self.address, f"ludus{token}{seat}", self.inbox, seat) for seat in range(SEATS)]
+        self.clients = [
+            Client(self.address, f"ludus{token}{seat}", self.inbox, seat) for seat in range(SEATS)
+        ]
         self.rows: dict[int, Row] = {}
         self.by_room: dict[str, int] = {}
         self.waiting: list[int] = []  # rows whose battles are to be started, one after the other
