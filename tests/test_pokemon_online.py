@@ -1,7 +1,7 @@
 """Battles on a real Showdown server: agents that play there, and tables whose battles are there."""
 
+import asyncio
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -84,15 +84,16 @@ def test_both_backends_show_and_pay_the_same(server, tmp_path):
     np.testing.assert_allclose(our_facts, their_facts, atol=1e-3)
 
 
-def test_a_server_that_dies_is_replaced(server):
-    table = PokemonTable(2, servers=("",))
+def test_a_lost_connection_is_made_again(server):
+    table = PokemonTable(2, servers=(server,))
     try:
         turn = table.reset(1)
         turn = table.step(turn.legal.argmax(1))
-        os.killpg(table.pool._servers[0].server.process.pid, signal.SIGKILL)
+        connection = table.pool._servers[0].clients[1]._connection
+        asyncio.run_coroutine_threadsafe(connection.websocket.close(), connection.loop).result(10)
         turn = table.step(turn.legal.argmax(1))
         assert turn.truncated.all() and (turn.seat == 0).all() and turn.legal.any(1).all()
-        assert len(table.pool.meters.lost) == 1
+        assert table.pool.meters.lost == {"the connection to the server is lost": 1}
     finally:
         table.close()
 
@@ -119,10 +120,11 @@ def test_bots_meet_on_a_server(server, ludus):
     assert "battle 1 begins: http://127.0.0.1:" in out and host.returncode == 0
 
 
-def test_training_on_a_server(server, ludus):
+def test_training_on_a_server_of_its_own(ludus):
+    needs_simulator()
     code, _, err = ludus(
         "train", "pokemon", "--preset", "test", "--run", "runs/x", "--decisions", "64", "--workers", "0",
-        "--eval-every", "0", "--set", "backend=websocket", f"servers={server}",
+        "--eval-every", "0", "--set", "backend=websocket",
     )  # fmt: skip
     assert code == 0, err
     assert 'backend = "websocket"' in Path("runs/x/config.toml").read_text()
