@@ -52,23 +52,26 @@ class Seats:
 
     def __init__(self, index: int, address: str, watching: Pool, setup: Setup) -> None:
         self.index, self.watching, self.setup = index, watching, setup
-        self.server = None if address else Server(free_port())
-        self.address = address or self.server.address  # type: ignore[union-attr]
         self.wire = layout.wire(watching.ready["actions"])
         self.teams: list[str | None] = watching.ready["teams"] or [None]
         self.random = random.Random(index)
-        self.connect()
-
-    def connect(self) -> None:
         self.inbox: Inbox = queue.Queue()
-        token = secrets.token_hex(4)
-        self.clients = [
-            Client(self.address, f"ludus{token}{seat}", self.inbox, seat) for seat in range(SEATS)
-        ]
         self.rows: dict[int, Row] = {}
         self.by_room: dict[str, int] = {}
         self.waiting: list[int] = []  # rows whose battles are to be started, one after the other
         self.ticks: list[list[int]] = []
+        self.clients: list[Client] = []
+        self.server = None if address else Server(free_port())
+        try:
+            self._log_in(address or self.server.address)  # type: ignore[union-attr]
+        except BaseException:
+            self.close()
+            raise
+
+    def _log_in(self, address: str) -> None:
+        token = secrets.token_hex(4)
+        for seat in range(SEATS):
+            self.clients.append(Client(address, f"ludus{token}{seat}", self.inbox, seat))
 
     def close(self) -> None:
         for client in self.clients:
