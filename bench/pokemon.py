@@ -7,6 +7,7 @@ cores. `--same N` compares the logs of N battles of the faster simulator with th
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +27,8 @@ CONCURRENCY = (8, 24, 48)
 MARK = "result "
 LONGEST_S = 150.0
 """Of our own battles: a machine that does other work as well plays fewer."""
-START_S = 20.0
-"""After which a training has compiled, started and learned for the first time."""
+UPDATES = 3
+"""Lines of metrics after which a training has compiled, started and learned."""
 
 
 # ---- ours
@@ -151,34 +153,38 @@ def training(seconds: float, encoding_share: float) -> None:
         command = [sys.executable, "-m", "ludus.cli", *told]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
-            leader = psutil.Process(process.pid)
-            time.sleep(START_S)
-            before, began = cpu_by_kind(leader), time.perf_counter()
+            leader, metrics = psutil.Process(process.pid), Path(folder, "run", "metrics.jsonl")
+            while process.poll() is None and not (metrics.exists() and lines_in(metrics) >= UPDATES):
+                time.sleep(0.5)
+            before, began = cpu_by_process(leader), time.perf_counter()
             time.sleep(seconds)
-            after, took = cpu_by_kind(leader), time.perf_counter() - began
+            after, took = cpu_by_process(leader), time.perf_counter() - began
         finally:
             process.terminate()
             errors = process.communicate()[1]
-    if not before or not after:
+    if not after:
         raise SystemExit(f"the training failed:\n{errors[-2000:]}")
-    node, python = (after[kind] - before[kind] for kind in ("node", "python"))
-    share = 100 * node * (1 - encoding_share) / (node + python)
-    figure("pokemon.sim_share", share, "% of the CPU of a training")
-    figure("pokemon.cores_busy", 100 * (node + python) / took / (os.cpu_count() or 1), "% of all cores")
+    spent = {key: cpu_s - before.get(key, 0.0) for key, cpu_s in after.items()}
+    total = sum(spent.values())
+    node = sum(cpu_s for (_, is_node), cpu_s in spent.items() if is_node)
+    figure("pokemon.sim_share", 100 * node * (1 - encoding_share) / total, "% of the CPU of a training")
+    figure("pokemon.cores_busy", 100 * total / took / (os.cpu_count() or 1), "% of all cores")
 
 
-def cpu_by_kind(leader) -> dict[str, float]:
-    """Seconds of CPU of a process and all that it started; empty if it is gone."""
+def lines_in(path: Path) -> int:
+    return path.read_text().count("\n")
+
+
+def cpu_by_process(leader) -> dict[tuple[int, bool], float]:
+    """Seconds of CPU of a process and all that it started, by id and whether it is Node."""
     import psutil
 
-    found = {"node": 0.0, "python": 0.0}
-    try:
+    found = {}
+    with contextlib.suppress(psutil.NoSuchProcess):
         for one in (leader, *leader.children(recursive=True)):
-            kind = "node" if one.name().startswith(("node", "MainThread")) else "python"
-            times = one.cpu_times()
-            found[kind] += times.user + times.system
-    except psutil.Error:
-        return {}
+            with contextlib.suppress(psutil.Error):  # it has just ended
+                times = one.cpu_times()
+                found[one.pid, one.name() == "node"] = times.user + times.system
     return found
 
 
