@@ -1,74 +1,86 @@
 """How fast Pokémon battles are, each printed as `figure NAME VALUE UNIT`.
 
-Random play in gen9randombattle, with full observations for both seats. The other library, poke-env, plays at
-random over a websocket against the same version of the simulator. It wants other versions than ours, so it
-runs in an environment of its own (`.venv-poke-env`), which is made on first use. `--same N` compares the
-logs of N battles of the faster simulator with the untouched one, instead.
+Random play in gen9randombattle, with full observations for both seats; then the other library, poke-env, at
+random over a websocket with the same version of the simulator; then a training. Five minutes on two quiet
+cores. `--same N` compares the logs of N battles of the faster simulator with the untouched one, instead.
 """
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-RIVAL = Path(__file__).absolute().parents[1] / ".venv-poke-env"
-RIVAL_PACKAGE = "poke-env==0.16.1"
+import numpy as np
+
 FORMATS = ("gen9randombattle", "gen9randomdoublesbattle", "gen7randombattle", "gen1randombattle")
 CONCURRENCY = (8, 24, 48)
 """Battles at once over the websocket; the best counts."""
 MARK = "result "
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+LONGEST_S = 150.0
+"""Of our own battles: a machine that does other work as well plays fewer."""
+UPDATES = 3
+"""Lines of metrics after which a training has compiled, started and learned."""
 
 
 # ---- ours
 
 
 class Player:
-    """Random play at a table, and what it costs."""
+    """Random play at a table, and what it costs. One half of the rows is chosen for while the other plays."""
 
     def __init__(self, table) -> None:
         from ludus.core import seeds
         from ludus.games.pokemon.bots import Random
 
         self.table, self.bot, self.rng = table, Random(), seeds.rows(1, table.rows)
-        self.turn = table.reset(1)
+        self.groups = np.array_split(np.arange(table.rows), 2)
         self.battles = self.decisions = 0
+        turn = table.reset(1)
+        for group in self.groups:
+            self._choose(turn, group)
 
     def step(self) -> None:
-        self.turn = self.table.step(self.bot.choose(self.turn.obs, self.turn.legal, self.rng))
-        self.decisions += self.table.rows
-        if self.turn.finished is not None:
-            self.battles += len(self.turn.finished.rows)
+        for group in self.groups:
+            turn = self.table.collect(group)
+            if turn.finished is not None:
+                self.battles += len(turn.finished.rows)
+            self._choose(turn, group)
+
+    def _choose(self, turn, group: np.ndarray) -> None:
+        streams = self.rng[group]
+        self.table.submit(self.bot.choose(turn.obs[group], turn.legal[group], streams), group)
+        self.rng[group] = streams
+        self.decisions += len(group)
 
     def warm_up(self) -> None:
         """Until Node has compiled what it runs often, and battles are at all stages."""
         while self.battles < 2 * self.table.rows:
             self.step()
 
-    def measure(self, seconds: float) -> "Cost":
+    def measure(
+        self, seconds: float, battles: float = np.inf, watch: Callable[[], None] = lambda: None
+    ) -> "Cost":
+        """Until one of the limits is reached. watch: called at every step"""
         meters = self.table.pool.meters
         before = meters.simulator_ms, meters.encoding_ms
-        battles, decisions = self.battles, self.decisions
+        first, decisions = self.battles, self.decisions
         python, node, began = time.process_time(), self.table.pool.cpu_s(), time.perf_counter()
-        while time.perf_counter() - began < seconds:
+        while time.perf_counter() - began < seconds and self.battles - first < battles:
             self.step()
+            watch()
         simulator, encoding = meters.simulator_ms - before[0], meters.encoding_ms - before[1]
         node_s = self.table.pool.cpu_s() - node
         return Cost(
-            time.perf_counter() - began, self.battles - battles, self.decisions - decisions,
+            time.perf_counter() - began, self.battles - first, self.decisions - decisions,
             time.process_time() - python, node_s * simulator / (simulator + encoding),
             node_s * encoding / (simulator + encoding),
         )  # fmt: skip
@@ -87,27 +99,93 @@ class Cost(NamedTuple):
         return self.python_s + self.simulator_s + self.encoding_s
 
 
-def ours(seconds: float, rows: int, processes: int) -> tuple[float, float]:
-    """Battles a second, and for each second of CPU."""
+class Sizes:
+    """Memory and file descriptors of some processes, early and late."""
+
+    def __init__(self, pids: list[int]) -> None:
+        import psutil
+
+        self.family = [psutil.Process(pid) for pid in pids]
+        self.early = self.late = self.now()
+
+    def now(self) -> tuple[float, int]:
+        memory = sum(one.memory_info().rss for one in self.family) / 2**20
+        return memory, sum(one.num_fds() for one in self.family)
+
+
+def ours(battles: int, rows: int, processes: int) -> Cost:
+    """Speed and shares over many battles, and what grows meanwhile."""
     from figures import figure
     from ludus.games.pokemon.table import PokemonTable
 
     table = PokemonTable(rows, processes=processes)
     player = Player(table)
     player.warm_up()
-    cost = player.measure(seconds)
+    first, sizes = player.battles, Sizes([os.getpid(), *table.pool.pids()])
+
+    def watch() -> None:
+        if player.battles - first < battles / 4:  # until then, Node takes what it may keep
+            sizes.early = sizes.now()
+
+    cost = player.measure(LONGEST_S, battles, watch)
+    sizes.late = sizes.now()
     table.close()
-    battles = cost.battles / cost.seconds
-    per_cpu = cost.battles / cost.cpu_s
-    figure("pokemon.battles", battles, "battles/s")
-    figure("pokemon.battles_per_cpu", per_cpu, "battles/CPU-s")
+    over = f"over {cost.battles * 3 // 4} battles"
+    figure("pokemon.battles", cost.battles / cost.seconds, "battles/s")
     figure("pokemon.decisions", cost.decisions / cost.seconds, "decisions/s")
     figure("pokemon.cpu", 1000 * cost.cpu_s / cost.decisions, "ms CPU/decision")
     figure("pokemon.observe", 1000 * (cost.encoding_s + cost.python_s) / cost.decisions, "ms CPU/decision")
     figure("pokemon.python_share", 100 * cost.python_s / cost.cpu_s, "% of CPU")
-    figure("pokemon.simulator_share", 100 * cost.simulator_s / cost.cpu_s, "% of CPU")
     figure("pokemon.busy", 100 * cost.cpu_s / cost.seconds / (os.cpu_count() or 1), "% of all cores")
-    return battles, per_cpu
+    figure("pokemon.memory", sizes.late[0] - sizes.early[0], f"MiB more {over}")
+    figure("pokemon.descriptors", sizes.late[1] - sizes.early[1], f"more {over}")
+    return cost
+
+
+def training(seconds: float, encoding_share: float) -> None:
+    """Whose CPU a training with the default preset takes. encoding_share: of Node's time"""
+    import psutil
+
+    from figures import figure
+
+    with tempfile.TemporaryDirectory() as folder:
+        told = ["train", "pokemon", "--run", f"{folder}/run", "--eval-every", "0"]
+        command = [sys.executable, "-m", "ludus.cli", *told]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            leader, metrics = psutil.Process(process.pid), Path(folder, "run", "metrics.jsonl")
+            while process.poll() is None and not (metrics.exists() and lines_in(metrics) >= UPDATES):
+                time.sleep(0.5)
+            before, began = cpu_by_process(leader), time.perf_counter()
+            time.sleep(seconds)
+            after, took = cpu_by_process(leader), time.perf_counter() - began
+        finally:
+            process.terminate()
+            errors = process.communicate()[1]
+    if not after:
+        raise SystemExit(f"the training failed:\n{errors[-2000:]}")
+    spent = {key: cpu_s - before.get(key, 0.0) for key, cpu_s in after.items()}
+    total = sum(spent.values())
+    node = sum(cpu_s for (_, is_node), cpu_s in spent.items() if is_node)
+    figure("pokemon.sim_share", 100 * node * (1 - encoding_share) / total, "% of the CPU of a training")
+    figure("pokemon.cores_busy", 100 * total / took / (os.cpu_count() or 1), "% of all cores")
+
+
+def lines_in(path: Path) -> int:
+    return path.read_text().count("\n")
+
+
+def cpu_by_process(leader) -> dict[tuple[int, bool], float]:
+    """Seconds of CPU of a process and all that it started, by id and whether it is Node."""
+    import psutil
+
+    found = {}
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for one in (leader, *leader.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):  # it has just ended
+                times = one.cpu_times()
+                found[one.pid, one.name() == "node"] = times.user + times.system
+    return found
 
 
 def speed_up(seconds: float, rows: int) -> None:
@@ -124,29 +202,6 @@ def speed_up(seconds: float, rows: int) -> None:
         table.close()
         costs.append(cost.simulator_s / cost.decisions)
     figure("pokemon.speed_up", costs[0] / costs[1], "x less simulator time a decision")
-
-
-def leaks(battles: int, rows: int) -> None:
-    """Memory and file descriptors from a quarter of the battles on."""
-    import psutil
-
-    from figures import figure
-    from ludus.games.pokemon.table import PokemonTable
-
-    table = PokemonTable(rows)
-    player, early = Player(table), None
-    family = [psutil.Process(), *map(psutil.Process, table.pool.pids())]
-    while player.battles < battles:
-        player.step()
-        if early is None and player.battles >= battles / 4:
-            early = [(one.memory_info().rss, one.num_fds()) for one in family]
-    late = [(one.memory_info().rss, one.num_fds()) for one in family]
-    table.close()
-    assert early is not None
-    for name, before, after in zip(("python", "node"), early, late, strict=True):
-        figure(f"pokemon.{name}_memory_growth", (after[0] - before[0]) / 2**20, f"MiB over {battles} battles")
-        figure(f"pokemon.{name}_memory", after[0] / 2**20, "MiB")
-        figure(f"pokemon.{name}_descriptors_growth", after[1] - before[1], "descriptors")
 
 
 # ---- the same battles
@@ -175,7 +230,7 @@ def compare(battles: int, at_once: int = 25) -> None:
             total += len(theirs)
             same += sum(one == other for one, other in zip(ours, theirs, strict=True))
             print(f"{same} of {total} are the same", file=sys.stderr, flush=True)
-    figure("pokemon.same_logs", same, f"of {total} battles")
+    figure("pokemon.same", same, f"battles of {total}")
     if same < total:
         raise SystemExit("the faster simulator plays other battles")
 
@@ -183,25 +238,16 @@ def compare(battles: int, at_once: int = 25) -> None:
 # ---- poke-env
 
 
-def rival_python() -> Path:
-    python = RIVAL / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(RIVAL)], check=True)
-        (RIVAL / ".gitignore").write_text("*\n")
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", RIVAL_PACKAGE], check=True)
-    return python
-
-
 def rival(battles: int) -> tuple[float, float]:
     """Battles a second of poke-env at its best concurrency, and battles for each second of CPU."""
     from figures import figure
-    from ludus.games.pokemon.server import Server
+    from ludus.games.pokemon.server import Server, free_port
 
-    python, best, per_cpu = rival_python(), 0.0, 0.0
+    best = per_cpu = 0.0
     for at_once in CONCURRENCY:
         with Server(free_port()) as server:
             before_s = family_cpu_s(server.process.pid)
-            command = [str(python), __file__, "--rival", server.address, "--battles", str(battles)]
+            command = [sys.executable, __file__, "--rival", server.address, "--battles", str(battles)]
             done = subprocess.run(
                 [*command, "--at-once", str(at_once)], capture_output=True, text=True, timeout=1200
             )
@@ -252,11 +298,11 @@ def play_rival(address: str, battles: int, at_once: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=40, help="of play, for each of our figures")
     parser.add_argument("--rows", type=int, default=64, help="battles at once")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="of Node")
-    parser.add_argument("--battles", type=int, default=120, help="of poke-env, at each concurrency")
-    parser.add_argument("--leak-battles", type=int, default=2000, help="while memory is watched")
+    parser.add_argument("--battles", type=int, default=2000, help="of ours, while memory is watched")
+    parser.add_argument("--rival-battles", type=int, default=80, help="of poke-env, at each concurrency")
+    parser.add_argument("--seconds", type=float, default=40, help="of training, after its start")
     parser.add_argument("--same", type=int, metavar="N", help="only compare the logs of N battles")
     parser.add_argument("--rival", help=argparse.SUPPRESS)
     parser.add_argument("--at-once", type=int, help=argparse.SUPPRESS)
@@ -269,13 +315,13 @@ def main() -> None:
     install.install()
     if args.same:
         return compare(args.same)
-    our_speed, our_per_cpu = ours(args.seconds, args.rows, args.processes)
-    speed, per_cpu = rival(args.battles)
-    figure("pokemon.vs_poke_env", our_speed / speed, "x")
+    cost = ours(args.battles, args.rows, args.processes)
+    speed, per_cpu = rival(args.rival_battles)
+    figure("pokemon.vs_poke_env", cost.battles / cost.seconds / speed, "x")
     # On a machine that does other work as well, this one tells more.
-    figure("pokemon.vs_poke_env_per_cpu", our_per_cpu / per_cpu, "x")
-    speed_up(args.seconds / 2, args.rows // 8)
-    leaks(args.leak_battles, args.rows)
+    figure("pokemon.vs_poke_env_per_cpu", cost.battles / cost.cpu_s / per_cpu, "x")
+    training(args.seconds, cost.encoding_s / (cost.encoding_s + cost.simulator_s))
+    speed_up(args.seconds / 5, args.rows // 8)
 
 
 if __name__ == "__main__":

@@ -90,9 +90,14 @@ def play(
     think: str = "",
     seed: int | None = None,
     record: str | None = None,
+    server: str = "",
+    user: str = "",
+    challenge: str = "",
+    ladder: bool = False,
+    battles: int = 1,
     switches: Switches = (),
 ) -> None:
-    """Play in the terminal against bots, or against the agent of a run.
+    """Play in the terminal against bots, or the agent of a run. With --server, bot or agent play there.
 
     Args:
         seat: Your seat.
@@ -101,8 +106,22 @@ def play(
         run: The folder of a run whose agent takes the other seats, under the rules it was trained on.
         think: How far the opponent looks ahead, as 400 (positions or futures), or how long, as 100ms.
         seed: The same seed deals the same game.
-        record: A file to which the game is added as one line; `ludus analyze --file` reads it.
+        record: A file to which the game is added as one line; `ludus analyze --file` reads it. Of Pokémon it
+            is the replay, by default GAME-SEED.html.
+        server: A server of the game on which the agent or bot plays against whoever is there, as in
+            ws://127.0.0.1:8000/showdown/websocket. Pokémon has such servers.
+        user: Its name there; $SHOWDOWN_PASSWORD has the password, if it needs one. Default: a new name.
+        challenge: Whom it challenges there. Default: it takes all challenges.
+        ladder: Have the server find opponents.
+        battles: How many it plays there.
     """
+    if server:
+        from ludus.core.game import Visit
+        from ludus.ui import table_play
+
+        visit = Visit(server, user, table_play.password(), challenge, ladder, battles)
+        opened = table_play.opened(game, run, _flat(switches))
+        return table_play.play_online(opened, against, run, visit, seed)
     from ludus.ui.play import play_in_terminal
 
     play_in_terminal(game, seat, against, run, think, seed, record, _flat(switches))

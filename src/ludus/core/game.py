@@ -22,7 +22,7 @@ from ludus.core.spec import Spec
 from ludus.core.table import RulesTable, Table, Turn
 
 if TYPE_CHECKING:
-    from ludus.core.screen import Screen
+    from ludus.core.screen import Screen, TableScreen
 
 RANDOM = "random"
 PRESETS = "presets.toml"
@@ -42,6 +42,22 @@ class Player(Protocol):
     def snapshot(self) -> dict[str, Any]: ...
 
     def restore(self, snapshot: dict[str, Any]) -> None: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Visit:
+    """How somebody plays on a server of the game."""
+
+    server: str
+    """Its address."""
+    name: str = ""
+    """The account. Default: a new one."""
+    password: str = ""
+    opponent: str = ""
+    """Whom to challenge. Default: take all challenges."""
+    ladder: bool = False
+    """Let the server find opponents."""
+    games: int = 1
 
 
 class Engine(Protocol):
@@ -146,6 +162,14 @@ class Game:
     def for_evaluation(self) -> "Game":
         """The same under the rules that results are reported for."""
         return self
+
+    def make_table_screen(self) -> "TableScreen":
+        """How people see and type a game that has no rules here, with a table of its own."""
+        raise Usage(f"{self.name} can't be played here: that is for native games, those of `ludus games`")
+
+    def online_table(self, visit: Visit, say: Callable[[str], None]) -> Table:
+        """One seat on a server of the game, as a table of one row. say: told of opponents and results"""
+        raise Usage(f"{self.name} has no servers to play on: leave out --server")
 
     def warm_up(self, bots: Iterable[str] = ()) -> None:
         """Compile what it will need, and say so if that takes a while. bots: of its own that will play"""

@@ -1,12 +1,14 @@
 """How people see a game: what its `make_screen()` gives, and what is shown without one."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from ludus.core.errors import Usage
 from ludus.core.rules import Rules, legal_actions
+from ludus.core.table import Table, Turn
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -55,6 +57,36 @@ class BoardScreen(Screen, Protocol):
 
     def show(self, state: np.void, seat: int, fresh: Sequence[Cell] = ()) -> "RenderableType":
         """The `fresh` cells were taken since the seat last decided, and stand out."""
+        ...
+
+
+class TableScreen(Protocol):
+    """A game that is known by its table only, as one seat may see it."""
+
+    ending: str
+    """Of the files that `save` writes, as in `.html`."""
+
+    @property
+    def table(self) -> Table:
+        """Of one row."""
+        ...
+
+    def show(self, turn: Turn, seat: int) -> "RenderableType":
+        """What happened since the seat last decided, and what it knows now."""
+        ...
+
+    def choices(self, turn: Turn, seat: int) -> dict[int, str]:
+        """Legal actions in words, in the order in which people number them."""
+        ...
+
+    def help(self) -> str: ...
+
+    def settled(self, seat: int) -> "RenderableType":
+        """What happened until the end."""
+        ...
+
+    def save(self, path: Path) -> None:
+        """The first game, for people who want to see it again."""
         ...
 
 

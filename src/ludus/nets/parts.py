@@ -102,7 +102,11 @@ class Tokens(nn.Module):
 
     def __init__(self, part: Part, numbers: int, config: NetConfig) -> None:
         super().__init__()
-        self.embeddings = nn.ModuleList(nn.Embedding(size, config.embedding) for size in part.vocabulary)
+        embeddings = [nn.Embedding(size, config.embedding) for size in part.vocabulary]
+        for embed in embeddings:
+            # Most names are rare: as large as the numbers, they would drown them in noise for a long time.
+            nn.init.normal_(embed.weight, std=0.1)
+        self.embeddings = nn.ModuleList(embeddings)
         given = len(part.vocabulary) * config.embedding + numbers
         self.layer = orthogonal(nn.Linear(given, config.token), math.sqrt(2))
         self.attention = nn.Sequential(

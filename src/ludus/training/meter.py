@@ -3,7 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -147,19 +147,29 @@ class Meter:
 
     def _usage(self, pids: Sequence[int]) -> dict[str, float]:
         """CPU of each process since the last reading, in cores, and memory of all."""
-        pids = [psutil.Process().pid, *pids]
-        cpu, memory = [], 0
-        for pid in pids:
-            try:
+        learner = psutil.Process().pid
+        cpu: dict[int, float] = {learner: 0.0}
+        memory = 0
+        for pid in _families([learner, *pids]):
+            with suppress(psutil.Error):  # it has just ended
                 process = self._processes.setdefault(pid, psutil.Process(pid))
-                cpu.append(process.cpu_percent() / 100)
+                cpu[pid] = process.cpu_percent() / 100
                 memory += process.memory_info().rss
-            except psutil.Error:
-                cpu.append(0.0)
-        self._processes = {pid: process for pid, process in self._processes.items() if pid in pids}
+        self._processes = {pid: process for pid, process in self._processes.items() if pid in cpu}
+        total = sum(cpu.values())
         return {
-            "cpu/learner": cpu[0], "cpu/workers": sum(cpu[1:]), "cpu/all": sum(cpu), "memory/bytes": memory,
+            "cpu/learner": cpu[learner], "cpu/workers": total - cpu[learner], "cpu/all": total,
+            "memory/bytes": memory,
         }  # fmt: skip
+
+
+def _families(pids: Sequence[int]) -> set[int]:
+    """Processes and all that they started: a game's own, such as a simulator, work for the training too."""
+    found = set(pids)
+    for pid in pids:
+        with suppress(psutil.Error):
+            found.update(child.pid for child in psutil.Process(pid).children(recursive=True))
+    return found
 
 
 class _Sums:

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from ludus import games, match, records, switches
+from ludus import match, records
 from ludus.analysis import ideas_of
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
@@ -21,6 +21,7 @@ from ludus.core.screen import BoardScreen, Cell, Screen
 from ludus.search import Thinker
 from ludus.search.bot import bot_names, make_bot, warm_up
 from ludus.store.player import full_name, parse_player
+from ludus.ui import table_play
 from ludus.ui.thoughts import heat_map, heat_of, idea_table
 
 COMMANDS = "?  help    hint  what a strong player would do    undo  take back    q  quit"
@@ -41,12 +42,13 @@ def play_in_terminal(
     game: str, seat: int, against: str | None, run: str | None, think: str, seed: int | None,
     record: str | None, words: list[str],
 ) -> None:  # fmt: skip
-    games.open(game).native("played here")
     if against is not None and run is not None:
         raise Usage("choose --against or --run, not both")
-    opened = (
-        match.run_game(Path(run), game, words) if run else games.open(game, **switches.parsed(game, words))
-    )
+    opened = table_play.opened(game, run, words)
+    if opened.rules is None:
+        if think:
+            raise Usage(f"{game} can't be looked ahead in: leave out --think")
+        return table_play.play_table(opened, seat, against, run, seed, record)
     native, names = opened.native("played here"), bot_names(opened)
     rules = native.rules
     if not 0 <= seat < rules.spec.seats:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from ludus.core.game import Player, Switches
 from ludus.core.spec import Spec
 from ludus.core.table import Table
 from ludus.games.pokemon.rewards import Rewards
+
+if TYPE_CHECKING:
+    from ludus.core.screen import TableScreen
+    from ludus.games.pokemon.table import PokemonTable
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,11 @@ class Options(Rewards):
     """The simulator with faster look-ups, which plays exactly as the untouched one."""
     processes: int = 1
     """Node processes of each worker."""
+    backend: Literal["bridge", "websocket"] = "bridge"
+    """Where training plays: in Node processes of its own, or on Showdown servers."""
+    servers: str = ""
+    """Showdown servers of the websocket backend, with commas between them; a port may be a range, as in
+    ws://127.0.0.1:8000-8001/showdown/websocket. Default: each worker starts one of its own."""
 
 
 FORMAT = "gen9randombattle"
@@ -45,9 +54,14 @@ class Game(game.Game):
 
     @cached_property
     def spec(self) -> Spec:  # type: ignore[override]
-        table = self.table(1)
+        table = self._table(1)
         table.close()
         return table.spec
+
+    def for_evaluation(self) -> "Game":
+        """Matches don't need servers: both backends show and play the same."""
+        kept = {name: value for name, value in self.switches.items() if name not in ("backend", "servers")}
+        return Game(self.name, kept)
 
     @property
     def bots(self) -> list[str]:
@@ -63,13 +77,36 @@ class Game(game.Game):
         return BotPlayer(BOTS[name](), rng)
 
     def table(self, rows: int) -> Table:
+        from ludus.games.pokemon.server import addresses
+
+        online = self.options.backend == "websocket"
+        return self._table(rows, servers=addresses(self.options.servers) if online else ())
+
+    def _table(self, rows: int, **more: Any) -> "PokemonTable":
         from ludus.games.pokemon.table import PokemonTable
 
         told = self.options
         return PokemonTable(
             rows, self.format, processes=told.processes, team=told.team, max_turns=told.max_turns,
-            rewards=told, fast=told.fast_simulator, game=self.name,
+            rewards=told, fast=told.fast_simulator, game=self.name, **more,
         )  # fmt: skip
+
+    def make_table_screen(self) -> "TableScreen":
+        from ludus.games.pokemon.screen import BattleScreen
+
+        return BattleScreen(self._table(1, lines=True))
+
+    def online_table(self, visit: game.Visit, say: Callable[[str], None]) -> Table:
+        from ludus.games.pokemon import teams
+        from ludus.games.pokemon.online import OnlineTable
+        from ludus.games.pokemon.watch import Watcher
+
+        watcher = Watcher(self.format, teams=teams.given(self.options.team))
+        try:
+            return OnlineTable(self.name, watcher, self.format, visit, say)
+        except BaseException:
+            watcher.close()
+            raise
 
     def columns(self, stats: game.Stats) -> dict[str, str | float]:
         shown: dict[str, str | float] = {

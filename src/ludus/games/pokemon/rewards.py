@@ -30,6 +30,8 @@ class Rewards:
     """Penalty for each turn."""
     switch: float = 0.0
     """Penalty for each switch by choice."""
+    normalise: bool = False
+    """Divide each part of the reward by the running size of its payments, so that weights compare parts."""
 
     @property
     def zero_sum(self) -> bool:
@@ -53,3 +55,23 @@ class Rewards:
             -self.switch * switched,
         )
         return np.stack(paid, 2)
+
+    def weights(self) -> np.ndarray:
+        """Of each part, [parts]."""
+        return np.array([getattr(self, part) for part in PARTS])
+
+
+class Normaliser:
+    """Running root mean square of each part's payments, those of 0 left out."""
+
+    def __init__(self, weights: np.ndarray) -> None:
+        """weights: [parts]"""
+        self.weights = np.abs(weights)
+        self.count, self.squares = np.zeros(len(PARTS)), np.zeros(len(PARTS))
+
+    def scaled(self, parts: np.ndarray) -> np.ndarray:
+        """What is paid for parts [B, seats, parts]: a usual payment of a part is as large as its weight."""
+        self.count += (parts != 0).sum((0, 1))
+        self.squares += np.square(parts).sum((0, 1))
+        size = np.sqrt(self.squares / np.maximum(self.count, 1))
+        return parts * np.divide(self.weights, size, out=np.ones(len(PARTS)), where=size > 0)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -69,6 +70,31 @@ class Server:
         self.output.seek(0)
         lines = [line for line in self.output.read().decode(errors="replace").splitlines() if line.strip()]
         return next((line for line in lines if "Error" in line), lines[-1] if lines else "it said nothing")
+
+
+def free_port() -> int:
+    """One that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return probe.getsockname()[1]
+
+
+def addresses(text: str) -> tuple[str, ...]:
+    """Servers as people list them: with commas between them, and perhaps a range of ports.
+
+    `ws://127.0.0.1:8000-8001/showdown/websocket` is two servers; nothing is one of our own, `("",)`.
+    """
+    found = []
+    for part in text.split(","):
+        ports = re.search(r":(\d+)-(\d+)(?=/|$)", part)
+        if ports is None:
+            found.append(part.strip())
+            continue
+        first, last = int(ports[1]), int(ports[2])
+        if not first <= last < 1 << 16:
+            raise Usage(f"{part.strip()!r} has no range of ports, as in 8000-8001")
+        found += [part.strip().replace(ports[0], f":{port}") for port in range(first, last + 1)]
+    return tuple(found)
 
 
 def _refuse_taken(port: int) -> None:

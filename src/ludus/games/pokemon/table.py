@@ -16,12 +16,20 @@ from ludus.core.spec import Spec
 from ludus.core.table import Finished, LastSeen, Table, Turn, refuse_illegal
 from ludus.games.pokemon import layout, parts, teams
 from ludus.games.pokemon.bridge import PATIENCE_S, Message, Pool, Setup
-from ludus.games.pokemon.rewards import FACTS, PARTS, Rewards
+from ludus.games.pokemon.rewards import FACTS, PARTS, Normaliser, Rewards
+from ludus.games.pokemon.server_pool import ServerPool
 
 SEATS = 2
 RUNNING, ENDED = 0, 1
 """States of a battle; the others (cut off, broken) end it without a result."""
 STATS = ("won", "turns", "fainted", "failed_moves", "switches", *(f"reward_{part}" for part in PARTS))
+
+
+def make_spec(game: str, actions: int, rewards: Rewards) -> Spec:
+    return Spec(
+        game=game, seats=SEATS, actions=actions, parts=parts(), stats=STATS, zero_sum=rewards.zero_sum,
+        hidden=True,
+    )  # fmt: skip
 
 
 class _Tick(NamedTuple):
@@ -37,20 +45,22 @@ class PokemonTable(Table):
     def __init__(
         self, rows: int, format: str = "gen9randombattle", *, processes: int = 1, team: str = "random",
         max_turns: int = 300, rewards: Rewards | None = None, fast: bool = True, lines: bool = False,
-        patience_s: float = PATIENCE_S, game: str = "pokemon",
+        patience_s: float = PATIENCE_S, game: str = "pokemon", servers: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        """team: `random`, for formats that make teams, or a file or folder of teams to draw from"""
+        """team: `random`, for formats that make teams, or a file or folder of teams to draw from.
+        servers: of Showdown, on which battles are played in the place of our own processes"""
         self.rows, self.rewards = rows, rewards or Rewards()
-        given = () if team == "random" else teams.read(team)
-        setup = Setup(format, max_turns, fast, lines, given)
-        self.pool = Pool(setup, min(processes, rows), patience_s)
+        setup = Setup(format, max_turns, fast, lines, teams.given(team))
+        self.pool: Pool | ServerPool
+        if servers:
+            self.pool = ServerPool(setup, servers[:rows], patience_s)
+        else:
+            self.pool = Pool(setup, min(processes, rows), patience_s)
         actions = self.pool.ready["actions"]
         self._wire = layout.wire(actions)
         assert self._wire.itemsize == self.pool.ready["recordBytes"], "node/encode.js has another layout"
-        self.spec = Spec(
-            game=game, seats=SEATS, actions=actions, parts=parts(), stats=STATS,
-            zero_sum=self.rewards.zero_sum, hidden=True,
-        )  # fmt: skip
+        self.spec = make_spec(game, actions, self.rewards)
+        self._normaliser = Normaliser(self.rewards.weights())
         self._node_of = np.arange(rows) % len(self.pool)
         self._all = np.arange(rows)
         self.said: list[tuple[int, int, int, str]] = []
@@ -223,6 +233,8 @@ class PokemonTable(Table):
         turns = results[:, 3:4]
         facts = np.concatenate([turns, turns, results[:, 4:]], 1).reshape(-1, len(FACTS), SEATS)
         parts = self.rewards.parts(self._facts[rows], facts, state == ENDED, winner)
+        if self.rewards.normalise:
+            parts = self._normaliser.scaled(parts)
         self._parts[rows] += parts
         self._reward[rows] += parts.sum(2)
         self._facts[rows] = facts

@@ -7,6 +7,11 @@ from ludus.core.errors import Usage
 ENDINGS = ("", ".txt", ".team")
 
 
+def given(team: str) -> tuple[tuple[str, str], ...]:
+    """Teams of the switch `team`; none if the format makes them."""
+    return () if team == "random" else read(team)
+
+
 def read(path: str) -> tuple[tuple[str, str], ...]:
     """Name and text of every team: of a file, or of all files in a folder."""
     place = Path(path)

@@ -18,8 +18,13 @@ SIDES = ("p1", "p2")
 class Watcher:
     """Battles of one format, each under a number that the caller chooses."""
 
-    def __init__(self, format: str, patience_s: float = PATIENCE_S) -> None:
-        self.pool = Pool(Setup(format, watching=True), 1, patience_s)
+    def __init__(
+        self, format: str, patience_s: float = PATIENCE_S, teams: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        """teams: name and text of each that will be played"""
+        self.pool = Pool(Setup(format, teams=teams, watching=True), 1, patience_s)
+        self.teams: list[str | None] = self.pool.ready["teams"] or [None]
+        """Packed, as servers take them; None if the format makes them."""
         self.actions: int = self.pool.ready["actions"]
         self._wire = layout.wire(self.actions)
 

@@ -14,26 +14,10 @@
 
 const fs = require('fs');
 const path = require('path');
-const { choice, previewChoices } = require('./actions');
+const { previewChoices } = require('./actions');
 const { Encoder } = require('./encode');
 const { Game } = require('./game');
-const { Tracker } = require('./tracker');
-
-/** A battle that is played elsewhere: what one of its seats has been told. */
-class Watched {
-  constructor(dex, side) {
-    this.tracker = new Tracker(dex, side);
-    this.side = this.tracker.own;
-    this.request = null;
-  }
-
-  feed(line) {
-    if (!line.startsWith('|request|')) return this.tracker.read(line);
-    const text = line.slice('|request|'.length);
-    this.request = text ? JSON.parse(text) : null;
-    if (this.request) this.tracker.takeRequest(this.request);
-  }
-}
+const { Watched } = require('./watched');
 
 class Bridge {
   constructor(simulator) {
@@ -71,7 +55,8 @@ class Bridge {
       this.teams = packed;
     }
     const { actions, recordBytes } = this.encoder;
-    return { ready: { actions, recordBytes, previews: this.previews, gen: this.dex.gen } };
+    const { previews, teams: packed } = this;
+    return { ready: { actions, recordBytes, previews, teams: packed, gen: this.dex.gen } };
   }
 
   /** teams: [[name, text], ...], as people export them or packed */
@@ -100,7 +85,7 @@ class Bridge {
       this.rows.set(row, new Game(this, row, seed, number));
       touched.add(row);
     }
-    for (const [row, side] of watch) this.rows.set(row, new Watched(this.dex, side));
+    for (const [row, side] of watch) this.rows.set(row, new Watched(this.dex, this.previews, side));
     for (const [row, lines] of feed) this.feed(row, lines);
     for (let i = 0; i < act.length; i += 3) {
       const [row, side, action] = act.slice(i, i + 3);
@@ -108,13 +93,13 @@ class Bridge {
       if (game instanceof Game) {
         game.act(side, action);
         touched.add(row);
-      } else choices.push([row, choice(game.request, this.previews, action)]);
+      } else choices.push([row, game.choose(action)]);
     }
     for (const row of touched) this.rows.get(row).advance();
     const simulated = performance.now();
     for (const row of touched) this.rows.get(row).report();
-    for (const row of decide) this.decide(row);
-    return this.answer(tick, choices, began, simulated, start.length);
+    for (const row of decide) this.decide(row, choices);
+    return this.answer(tick, choices, began, simulated);
   }
 
   feed(row, lines) {
@@ -125,9 +110,15 @@ class Bridge {
     }
   }
 
-  decide(row) {
-    const { side, tracker, request } = this.rows.get(row);
-    if (request && !request.wait) this.encoder.add(row, side, false, tracker, request, null);
+  /** What has happened in a watched battle, and the decision that is to be made in it. */
+  decide(row, choices) {
+    const watched = this.rows.get(row);
+    const { side, tracker, request, refused } = watched;
+    this.battles.push(watched.result(row));
+    if (!request || request.wait || this.encoder.add(row, side, false, tracker, request, refused)) return;
+    this.encoder.drop(); // nothing that we know of is left: the simulator chooses
+    this.meters.defaults++;
+    choices.push([row, 'default']);
   }
 
   stop(row) {
@@ -135,14 +126,13 @@ class Bridge {
     this.rows.delete(row);
   }
 
-  answer(tick, choices, began, simulated, starts) {
+  answer(tick, choices, began, simulated) {
     const { battles, errors, said, meters, encoder } = this;
     this.battles = [];
     this.errors = [];
     this.said = [];
     const decisions = encoder.take();
     meters.ticks++;
-    meters.starts += starts + battles.filter(result => result[1]).length;
     meters.simulatorMs += simulated - began - this.readingMs;
     meters.encodingMs += performance.now() - simulated + this.readingMs;
     this.readingMs = 0;

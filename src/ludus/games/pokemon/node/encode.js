@@ -131,6 +131,15 @@ function condition(text) {
 /** What stands in a request where no move can be made: recharging, or gen 1's `fight`. */
 const NO_MOVE = { id: '', type: '???', category: 'Status', basePower: 0, accuracy: true, priority: 0, pp: 1 };
 
+/** What the encoder needs of a move. All have one shape, which makes reading them several times as fast. */
+function traits(move) {
+  const { id, type, category, basePower, accuracy, priority, pp } = move;
+  const { multihit = null, damage = null, ohko = null, overrideDefensiveStat = null } = move;
+  return {
+    id, type, category, basePower, accuracy, priority, pp, multihit, damage, ohko, overrideDefensiveStat,
+  };
+}
+
 /** Dex -> id in a request -> what is always true of the move. */
 const moves = new Map();
 
@@ -142,7 +151,7 @@ function known(dex, id) {
     // Requests write Hidden Power, Return and Frustration with their type or power: hiddenpowerfire60.
     const plain = /^(hiddenpower|return|frustration)/.test(id) ? id.replace(/\d+$/, '') : id;
     const move = dex.moves.get(id);
-    found = { move: move.exists ? move : NO_MOVE, number: number('moves', plain) };
+    found = { move: traits(move.exists ? move : NO_MOVE), number: number('moves', plain) };
     ofDex.set(id, found);
   }
   return found;

@@ -7,7 +7,8 @@
 
 const crypto = require('crypto');
 const { SWITCH, PREVIEW, choice } = require('./actions');
-const { Tracker, SIDES } = require('./tracker');
+const { Facts } = require('./facts');
+const { Tracker } = require('./tracker');
 
 const RUNNING = 0;
 const ENDED = 1;
@@ -39,8 +40,8 @@ class Game {
     this.requests = [null, null];
     this.asked = [false, false]; // who must decide and hasn't been told yet
     this.refused = [new Set(), new Set()];
-    this.facts = { fainted: [0, 0], failed: [0, 0], switched: [0, 0] };
-    this.mover = -1; // who moved last, until it is known to have failed
+    this.facts = new Facts();
+    this.table.meters.starts++;
     this.broken = '';
     this.battle = null;
     const send = (type, data) => this.receive(type, data);
@@ -114,7 +115,7 @@ class Game {
       const line = data[i];
       if (!line.startsWith('|split|p')) {
         const parts = line.split('|');
-        this.note(parts);
+        this.facts.note(parts);
         for (const tracker of this.trackers) tracker.take(parts);
         if (lines) for (const channel of [0, 1, 2]) this.say(channel, line);
         continue;
@@ -123,7 +124,7 @@ class Game {
       const secret = data[++i];
       const shared = data[++i];
       const parts = secret.split('|');
-      this.note(parts);
+      this.facts.note(parts);
       this.trackers[side].take(parts);
       if (shared) this.trackers[1 - side].take(shared.split('|'));
       if (lines) {
@@ -137,26 +138,6 @@ class Game {
   /** channel: the seat that may see the line, or 2 for everything */
   say(channel, line) {
     this.table.said.push([this.row, this.number, channel, line]);
-  }
-
-  /** Count what rewards are made of. */
-  note(parts) {
-    switch (parts[1]) {
-      case 'move':
-        this.mover = SIDES[parts[2].slice(0, 2)];
-        break;
-      case 'faint':
-        this.facts.fainted[SIDES[parts[2].slice(0, 2)]]++;
-        break;
-      case '-immune':
-      case '-fail':
-      case '-notarget':
-        if (this.mover >= 0) this.facts.failed[this.mover]++;
-        this.mover = -1;
-        break;
-      case 'turn':
-        this.mover = -1;
-    }
   }
 
   /** After all choices of a tick. A battle that is over is followed by the next. */
