@@ -18,7 +18,7 @@ pytest.importorskip("stable_retro")
 pytest.importorskip("cv2")
 
 from ludus.core.errors import Failure, Usage
-from ludus.games.retro import buttons, catalog, frames, states
+from ludus.games.retro import buttons, catalog, states
 from ludus.games.retro.emulator import Emulator, is_free
 from ludus.games.retro.gemfall import ScriptedPlayer
 from ludus.games.retro.opening import open_table
@@ -313,24 +313,6 @@ def test_table_writes_into_memory_of_the_caller():
         turn = table.step(np.ones(2, np.int32))
         assert np.shares_memory(turn.obs, mine)
         assert (turn.obs[:, :3] == before[:, 1:]).all()
-
-
-def test_stacks_from_frames_kept_once_are_the_observations():
-    """What a block needs to keep: each frame once and a byte of age."""
-    with opened(max_steps=7) as table:
-        turn = table.reset(0)
-        steps = 20
-        kept = np.zeros((2, steps + 3, 84, 84), np.uint8)
-        ages, seen = np.zeros((2, steps), np.uint8), []
-        for t, chosen in enumerate(random_actions(table, steps)):
-            kept[:, t + 3], ages[:, t] = turn.obs[:, -1], table.ring.age
-            seen.append(turn.obs.copy())
-            turn = table.step(chosen)
-    stacks = frames.stacks_of(kept, 4)
-    assert stacks.shape == (2, steps, 4, 84, 84)
-    assert np.shares_memory(stacks, kept)
-    for t in range(steps):
-        assert (frames.show(stacks[:, t], ages[:, t]) == seen[t]).all()
 
 
 # ---- rewards and ends
