@@ -82,10 +82,12 @@ def test_scripted_player_scores_many_times_what_random_play_does():
         scores = {}
         for who in ("random", "scripted"):
             player, rng = ScriptedPlayer(table), np.random.default_rng(1)
-            table.reset(3)
+            turn = table.reset(3)
             done = []
             while len(done) < 3:
-                chosen = player.choose() if who == "scripted" else rng.integers(0, 6, 3).astype(np.int32)
+                chosen = rng.integers(0, 6, 3).astype(np.int32)
+                if who == "scripted":
+                    chosen = player.choose(np.arange(3), turn)
                 turn = table.step(chosen)
                 done += turn.finished.stats[:, 0, 2].tolist() if turn.finished else []
             scores[who] = np.mean(done)

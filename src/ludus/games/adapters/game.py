@@ -1,11 +1,13 @@
 """EnvGame: other people's environments (`gym:ID`, `zoo:ID`, `module:Class`) as a Game."""
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ludus import processes
+from ludus.core.film import Chooser, Film
 from ludus.core.game import Game, Switches
 from ludus.core.spec import Spec
 from ludus.core.table import Table
@@ -35,6 +37,12 @@ class EnvGame(Game):
         from ludus.games.adapters.spaces import fitted
 
         return fitted(self._sample.view, seen, 0, self.name)
+
+    def film(self, make_player: Callable[[Table], Chooser], seed: int) -> Film:
+        from ludus.games.adapters.render import rendered
+
+        shown = EnvGame(self.name, {**self.switches, "render_mode": "rgb_array"})
+        return rendered(shown, make_player, seed)
 
     def table(self, rows: int) -> Table:
         kind, _, rest = self.name.partition(":")
