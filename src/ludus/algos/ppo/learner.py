@@ -29,7 +29,7 @@ from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.fused_loss import fused_loss
 from ludus.algos.ppo.stacks import BLANK, places, stacked
 from ludus.core.block import Block
-from ludus.core.spec import Spec
+from ludus.core.spec import Spec, image_shape
 from ludus.nets.net import Net
 from ludus.nets.parts import as_tensor
 
@@ -55,6 +55,7 @@ class PpoLearner:
         self._obs_count = 1e-4
         self._entropy_weight = torch.tensor(config.entropy_coef, device=device)
         self._teacher_weight = torch.tensor(config.teacher_coef, device=device)
+        self._view = "planes" if spec.stack else "obs"
         self._columns = ["frames" if spec.stack else "obs", "legal", "action", "logp"]
         self._columns += ["teacher"] if config.teacher else []
         self._columns += ["memory", "fresh"] if net.cell else []
@@ -125,13 +126,21 @@ class PpoLearner:
         for start in range(0, len(data["adv"]), size):
             part = slice(start, start + size)
             memory = data["memory"][part] if self.net.cell else None
-            obs = stacked(data["frames"], data["planes"][part]) if self.spec.stack else data["obs"][part]
-            logits, value = self.net(obs, data["legal"][part], memory)
+            logits, value = self.net(self._seen(data, data[self._view][part]), data["legal"][part], memory)
             values.append(value)
             logps.append(
                 log_prob(self.net, logits, data["action"][part])[0] if off_policy else data["logp"][part]
             )
         return torch.cat(values), torch.cat(logps)
+
+    def _seen(self, data: dict[str, Tensor], some: Tensor) -> Tensor:
+        """Observations of some decisions, of which `_view` is given.
+
+        On a CPU, convolutions learn 1.6 times as fast if channels come last in memory.
+        """
+        obs = stacked(data["frames"], some) if self.spec.stack else some
+        planes_first = self.net.images and obs.shape[1:] == image_shape(self.spec.obs_shape)
+        return obs.contiguous(memory_format=torch.channels_last) if planes_first else obs
 
     def _advantages(self, blocks: list[Block], value: Tensor, rho: Tensor) -> tuple[Tensor, Tensor]:
         values, rhos = value.cpu().numpy(), rho.cpu().numpy()
@@ -209,8 +218,7 @@ class PpoLearner:
         """One step of the optimiser; policy, value, entropy, kl, clipped and gradient norm."""
         net, at = self.net, pick.clamp_min(0)
         mini = {name: column.index_select(0, at) for name, column in data.items() if name != "frames"}
-        if self.spec.stack:
-            mini["obs"] = stacked(data["frames"], mini["planes"])
+        mini["obs"] = self._seen(data, mini[self._view])
         if net.cell:
             mini["known"] = mini["known"] * (pick >= 0)
             starts, fresh = mini["memory"][::STRETCH], mini["fresh"].reshape(-1, STRETCH)

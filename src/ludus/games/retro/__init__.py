@@ -74,6 +74,13 @@ class Game(game.Game):
 
         return open_table(_id(self.name), rows, **self.switches)
 
+    def columns(self, stats: game.Stats) -> dict[str, float]:
+        """Without what is the same for all: the start, if there is one, and the only part of the reward."""
+        paid = [name for name in stats if name.startswith("reward_")]
+        one_start = isinstance(self.options.states, str) and self.options.states != "all"
+        dull = {*(["start"] if one_start else []), *(paid if len(paid) == 1 else [])}
+        return {name: mean for name, mean in stats.items() if name not in dull}
+
     @classmethod
     def presets(cls, name: str) -> dict[str, dict[str, Any]]:
         """Those of all console games, and on top those of this one, by its name in the same file."""
