@@ -109,6 +109,8 @@ def training_speed(folder: str, workers: int, seconds: float) -> float:
     }  # fmt: skip
     train(overlay(resolve(GAME), changes, "the benchmark"), Audience())
     lines = list(RunReader(Path(folder)).metrics())
+    if len(lines) < 2:
+        raise SystemExit(f"no two updates in {seconds:.0f} s: the machine is too busy to measure anything")
     first, last = lines[len(lines) // 4], lines[-1]
     return (last["decisions"] - first["decisions"]) / (last["seconds"] - first["seconds"])
 
