@@ -176,6 +176,7 @@ def learn(minutes: float, run: Path, workers: int) -> None:
     changes = {
         "run": str(run), "seconds": 60 * minutes, "decisions": 10**9, "workers": str(workers), "log_s": 5.0,
     }  # fmt: skip
+    print(f"training for {minutes:g} minutes in {run}", flush=True)
     in_process(train_for, changes)
     count = 32
     found = {who: in_process(score, who, count) for who in ("random", "scripted")}

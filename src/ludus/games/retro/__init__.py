@@ -62,8 +62,7 @@ class Game(game.Game):
     def film(self, make_player: Callable[[Table], Chooser], seed: int) -> Film:
         from ludus.games.retro import recording
 
-        table = self.table(1)
-        return recording.film(table, make_player(table), seed)
+        return recording.film(self.table(1), make_player, seed)
 
     def native(self, what: str) -> NoReturn:
         recorded = f"`ludus play {self.name} --run RUN --record FILE.bk2` records a game of its agent"

@@ -4,7 +4,7 @@ A .bk2 takes a few kilobytes and replays exactly, also with stable-retro's own t
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,13 +105,13 @@ def render(recording: str | Path, video: str | Path, scale: int = 1) -> int:
     return write_video(Path(video), Film(FPS, pictures))
 
 
-def film(table: Table, player: Chooser, seed: int) -> Film:
+def film(table: Table, make_player: Callable[[Table], Chooser], seed: int) -> Film:
     """A game of the only row, recorded first and played again for its pictures."""
     folder = tempfile.TemporaryDirectory()
     file = str(Path(folder.name, "game.bk2"))
     try:
         table.record(0, file)
-        for _ in one_game(table, player, seed):
+        for _ in one_game(table, make_player(table), seed):
             pass
     finally:
         table.close()
