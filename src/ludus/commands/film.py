@@ -29,29 +29,22 @@ def record(game: str, run: str | None, against: str | None, seed: int, file: str
     try:
         table.record(0, file)
         player = run_player(opened, Path(run), "", table) if run else _bot(opened, against or "", seed, table)
-        for turn in film.one_game(table, player, seed):
+        for decisions, turn in enumerate(film.one_game(table, player, seed)):
             finished = turn.finished
     finally:
         table.close()
-    length, score = "?", "?"
-    if finished is not None:
-        stats = dict(zip(opened.spec.stats, finished.stats[0, 0].tolist(), strict=True))
-        length, score = f"{stats['length']:.0f}", f"{finished.score[0, 0]:g}"
-    console.print(f"{file}: {length} decisions, score {score}, seed {seed}", markup=False, soft_wrap=True)
+    result = f"score {finished.score[0, 0]:g}" if finished else "unfinished"
+    console.print(f"{file}: {decisions} decisions, {result}, seed {seed}", markup=False, soft_wrap=True)
 
 
 def export_video(folder: Path, file: Path, at: str, seed: int) -> None:
     """One game of a run's agent, which takes all seats, as a GIF or MP4."""
     film.refuse_unknown_kind(file)
     game = match.run_game(folder, read_config(folder).game, [])
-    shown = game.film(partial(_agent, game, folder, at), seed)
+    shown = game.film(partial(run_player, game, folder, at), seed)
     pictures = film.write_video(file, shown)
     seconds = pictures / shown.fps
     console.print(f"the video is in {file}: {seconds:.0f} s, seed {seed}", markup=False, soft_wrap=True)
-
-
-def _agent(game: Game, folder: Path, at: str, table: Table) -> Chooser:
-    return run_player(game, folder, at, table)
 
 
 def _bot(game: Game, name: str, seed: int, table: Table) -> Chooser:
