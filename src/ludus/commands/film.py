@@ -29,8 +29,9 @@ def record(game: str, run: str | None, against: str | None, seed: int, file: str
     try:
         table.record(0, file)
         player = run_player(opened, Path(run), "", table) if run else _bot(opened, against or "", seed, table)
-        for decisions, turn in enumerate(film.one_game(table, player, seed)):
-            finished = turn.finished
+        decisions = -1  # the first turn comes before any
+        for turn in film.one_game(table, player, seed):
+            decisions, finished = decisions + 1, turn.finished
     finally:
         table.close()
     result = f"score {finished.score[0, 0]:g}" if finished else "unfinished"
