@@ -40,7 +40,8 @@ bench-pokemon: $(READY)  ## battles beside poke-env
 	$(BIN)/ludus pokemon setup
 	$(BIN)/python bench/pokemon.py
 
-bench-retro: $(READY)  ## console games beside Gymnasium's vector environments
+bench-retro: $(READY)  ## console games beside other libraries; six minutes
+	-$(BIN)/pip install -q --no-deps --target .turbo stable-retro-turbo
 	$(BIN)/python bench/retro.py
 
 bench-gpu: $(READY)  ## training on a GPU

@@ -1,4 +1,4 @@
-"""Draws the README's pictures: a training's dashboard from its run, and a game of Blokus.
+"""Draws the README's pictures: a training's dashboard from its run, a game of Blokus, and Gemfall.
 
 ludus train ofc --preset quick
 python docs/pictures.py runs/ofc-quick
@@ -13,18 +13,21 @@ from rich.console import Console, RenderableType
 from ludus import games
 from ludus.agent import trained_game
 from ludus.core import seeds
+from ludus.core.film import write_video
 from ludus.store.reader import RunReader
 from ludus.store.run import read_config
 from ludus.ui.dashboard import Dashboard
 
 FOLDER = Path(__file__).parent / "pictures"
 MOVES = 14
+DECISIONS = 110
 
 
 def main(run: Path) -> None:
     FOLDER.mkdir(exist_ok=True)
     draw("dashboard", f"ludus train {RunReader(run).config.game}", dashboard(run), 100, 30)
     draw("blokus", "ludus play blokus", board(), 92, 30)
+    gemfall()
 
 
 def draw(name: str, title: str, what: RenderableType, width: int, height: int) -> None:
@@ -53,6 +56,13 @@ def board() -> RenderableType:
     for _ in range(MOVES):
         rules.play(states, bot.choose(states, rng), rng)
     return game.make_screen().show(states[0], 0)
+
+
+def gemfall() -> None:
+    """Some seconds of its scripted player."""
+    game = games.open("retro:Gemfall-Nes-v0", max_steps=DECISIONS)
+    film = game.film(lambda table: game.player("scripted", table, seeds.rows(0, 1)), seed=1)
+    write_video(FOLDER / "gemfall.gif", film)
 
 
 if __name__ == "__main__":

@@ -269,8 +269,8 @@ def test_blocks_are_learned_from_together_whatever_their_number():
     block = bandit(whole, rows=16)
     parts = [bandit(halves, rows=8) for _ in range(2)]
     for number, part in enumerate(parts):
-        for name, _, _ in part.columns:
-            part[name][...] = block[name][:, 8 * number : 8 * number + 8]
+        for column in part.columns:
+            part[column.name][...] = block[column.name][:, 8 * number : 8 * number + 8]
     whole.learn([block], off_policy=False)
     halves.learn(parts, off_policy=False)
     for name, tensor in weights(whole).items():  # only the order of sums differs

@@ -122,6 +122,12 @@ def _first_position(game: Game) -> tuple[States, Streams]:
     return states, streams
 
 
+def run_player(game: Game, folder: Path, at: str, table: Table) -> "TableAgent":
+    """The agent of a run at a table. at: which of its weights"""
+    config = read_config(folder)
+    return TableAgent(table, config.net, load_policy(game, config, read_weights(folder, at), str(folder)))
+
+
 class TableAgent:
     """A policy at any table, always with its first choice; remembers if it has a memory."""
 

@@ -107,7 +107,8 @@ def play(
         think: How far the opponent looks ahead, as 400 (positions or futures), or how long, as 100ms.
         seed: The same seed deals the same game.
         record: A file to which the game is added as one line; `ludus analyze --file` reads it. Of Pokémon it
-            is the replay, by default GAME-SEED.html.
+            is the replay, by default GAME-SEED.html. For console games FILE.bk2: one game of the agent of
+            --run, or of the bot of --against, to be played again.
         server: A server of the game on which the agent or bot plays against whoever is there, as in
             ws://127.0.0.1:8000/showdown/websocket. Pokémon has such servers.
         user: Its name there; $SHOWDOWN_PASSWORD has the password, if it needs one. Default: a new name.
@@ -122,6 +123,10 @@ def play(
         visit = Visit(server, user, table_play.password(), challenge, ladder, battles)
         opened = table_play.opened(game, run, _flat(switches))
         return table_play.play_online(opened, against, run, visit, seed)
+    if record is not None and record.endswith(".bk2"):
+        from ludus.commands import film
+
+        return film.record(game, run, against, seed or 0, record, _flat(switches))
     from ludus.ui.play import play_in_terminal
 
     play_in_terminal(game, seat, against, run, think, seed, record, _flat(switches))
@@ -294,21 +299,32 @@ def export(
     *,
     csv: bool = False,
     onnx: bool = False,
+    video: str | None = None,
+    at: str = "",
+    seed: int = 0,
     trust: Trust = False,
 ) -> None:
-    """Take the metrics or the policy out of a run.
+    """Take the metrics, the policy or a video of it out of a run.
 
     Args:
         run: Its folder.
         csv: All metrics as metrics.csv.
         onnx: The policy as policy.onnx, checked against torch by onnxruntime.
+        video: A file that ends with .mp4 or .gif: one game of the agent, of a game that has pictures.
+        at: Which checkpoint plays in the video: `best`, or a milestone by its decisions. Default: the newest.
+        seed: The same seed gives the same video.
     """
     from ludus.commands import runs as command
     from ludus.store.run import trust_run
 
     if trust:
         trust_run(Path(run))
-    command.export(Path(run), csv, onnx)
+    if video is not None:
+        from ludus.commands import film
+
+        film.export_video(Path(run), Path(video), at, seed)
+    if csv or onnx or video is None:
+        command.export(Path(run), csv, onnx)
 
 
 @app.command

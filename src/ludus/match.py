@@ -21,7 +21,7 @@ from ludus.config import Config
 from ludus.core import seeds
 from ludus.core.duel import Duel, wins
 from ludus.core.errors import Failure, Usage
-from ludus.core.game import Game
+from ludus.core.game import Game, Player
 from ludus.core.rules import Bot, RandomBot, Rules, Thinks, begin
 from ludus.core.table import Table
 from ludus.search.bot import bot_names, make_bot, make_player, player_names
@@ -196,8 +196,34 @@ def table_duel(
         table.close()
 
 
+def bot_alone(game: Game, name: str, count: int, seed: int) -> Duel:
+    """A scripted player that has a game to itself, on the games that an agent is given for that seed."""
+    table = game.table(max(2, min(count, ROWS)))
+    try:
+        bot = make_player(game, name, table, seeds.rows(seed, table.rows, "bot"))
+        return played(table_steps(game, table, ScriptedAgent(bot), "", count, seed, name))
+    finally:
+        table.close()
+
+
+class ScriptedAgent:
+    """A scripted player in an agent's place."""
+
+    def __init__(self, player: Player) -> None:
+        self.choose = player.choose
+
+    def forget(self, ended: np.ndarray) -> None:
+        """It remembers nothing."""
+
+
 def table_steps(
-    game: Game, table: Table, agent: TableAgent, opponent: str, count: int, seed: int, name: str
+    game: Game,
+    table: Table,
+    agent: TableAgent | ScriptedAgent,
+    opponent: str,
+    count: int,
+    seed: int,
+    name: str,
 ) -> Steps[Duel]:
     """As `table_duel`, at a table that is there already. name: of the agent"""
     rows, seats = table.rows, table.spec.seats

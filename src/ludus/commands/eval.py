@@ -59,28 +59,55 @@ def is_engine(game: Game, name: str) -> bool:
 
 
 def _evaluate_at_table(folder: Path, game: Game, at: str, against: list[str], how: MatchOptions) -> None:
-    """A game that is not native: alone, or against its scripted players."""
+    """A game that is not native: alone, with scripted players alone beside it; or against those."""
     alone, known = game.spec.seats == 1, bot_names(game)
-    for name in against:
-        if name not in known:
-            raise Usage(f"{game.name} has no bot {name!r}: choose --against {' or '.join(known)}")
+    _refuse_unknown_bots(game, against)
     config, weights, count = read_config(folder), read_weights(folder, at), how.games or GAMES
     names = ["random"] if alone else against or known[::-1]
     duels = [match.table_duel(game, config, weights, name, count, how.seed, str(folder)) for name in names]
-    heads = ("agent",) if alone else ("agent", "against")
+    if alone:
+        return _show_alone(game, duels + _bots_alone(game, against, how))
     cells = [_cells(game, duel) for duel in duels]
-    table = Table(*heads, "games", "score (95 %)", "won %", *cells[0], box=None, pad_edge=False)
+    table = Table("agent", "against", "games", "score (95 %)", "won %", *cells[0], box=None, pad_edge=False)
     for duel, shown in zip(duels, cells, strict=True):
         won = f"{100 * duel.won.mean():.1f}{_spread(100 * duel.win_margin, 1)}"
         score = f"{duel.mean:+.2f}{_spread(duel.margin)}"
-        who = [f"[bold]{escape(folder.name)}"] if alone else [f"[bold]{escape(folder.name)}", duel.opponent]
-        table.add_row(*who, f"{len(duel.points):,}", score, "-" if alone else won, *shown.values())
+        who = [f"[bold]{escape(folder.name)}", duel.opponent]
+        table.add_row(*who, f"{len(duel.points):,}", score, won, *shown.values())
+    console.print(table)
+
+
+def _refuse_unknown_bots(game: Game, names: list[str]) -> None:
+    known = bot_names(game)
+    for name in names:
+        if name not in known:
+            raise Usage(f"{game.name} has no bot {name!r}: choose --against {' or '.join(known)}")
+
+
+def _bots_alone(game: Game, names: list[str], how: MatchOptions) -> list[Duel]:
+    return [match.bot_alone(game, name, how.games or GAMES, how.seed) for name in names]
+
+
+def _show_alone(game: Game, duels: list[Duel]) -> None:
+    """Those who have a game to themselves, one below the other."""
+    cells = [_cells(game, duel) for duel in duels]
+    table = Table("agent", "games", "score (95 %)", *cells[0], box=None, pad_edge=False)
+    for duel, shown in zip(duels, cells, strict=True):
+        name, score = (
+            f"[bold]{escape(_label(game, duel.challenger))}",
+            f"{duel.mean:+.2f}{_spread(duel.margin)}",
+        )
+        table.add_row(name, f"{len(duel.points):,}", score, *shown.values())
     console.print(table)
 
 
 def run_tournament(game: Game, bots: list[str], against: list[str], think: str, how: MatchOptions) -> None:
     """Every bot against every other; or, if they are told whom, against those only."""
     bots = [full_name(bot, think=think) for bot in bots or bot_names(game)[::-1]]
+    if game.spec.seats < 2 and game.rules is None:
+        names = list(dict.fromkeys([*bots, *against]))
+        _refuse_unknown_bots(game, names)
+        return _show_alone(game, _bots_alone(game, names, how))
     if game.spec.seats < 2:
         raise Usage(f"{game.name} has one seat, so there is nobody to play against")
     if against:

@@ -104,7 +104,9 @@ def _prune(empty: list[Path], yes: bool) -> None:
 def export(folder: Path, as_csv: bool, as_onnx: bool) -> None:
     RunReader(folder)  # fails if it is none
     if not (as_csv or as_onnx):
-        raise Usage("say what to export: --csv for the metrics, --onnx for the policy")
+        raise Usage(
+            "say what to export: --csv for the metrics, --onnx for the policy, --video FILE for a game of it"
+        )
     with writing(folder):
         if as_csv:
             console.print(f"the metrics are in {_write_csv(folder)}", markup=False, soft_wrap=True)

@@ -13,10 +13,16 @@ class Column(NamedTuple):
     name: str
     shape: tuple[int, ...]  # of one decision
     dtype: np.dtype
+    before: int = 0
+    """Further steps, before the block's first decision."""
+
+    def size(self, steps: int, rows: int) -> int:
+        """Bytes in a block."""
+        return (steps + self.before) * rows * int(np.prod(self.shape, dtype=int)) * self.dtype.itemsize
 
 
 class Block:
-    """Columns [steps, rows, *shape] over a buffer that may be shared with another process."""
+    """Columns [before + steps, rows, *shape] over a buffer that may be shared with another process."""
 
     def __init__(self, columns: Sequence[Column], steps: int, rows: int, buffer: Any = None) -> None:
         self.columns, self.steps, self.rows = tuple(columns), steps, rows
@@ -24,11 +30,11 @@ class Block:
             buffer = bytearray(block_bytes(columns, steps, rows))
         self._arrays: dict[str, np.ndarray] = {}
         at = 0
-        for name, shape, dtype in columns:
-            count = steps * rows * int(np.prod(shape, dtype=int))
-            flat = np.frombuffer(buffer, dtype, count, at)
-            self._arrays[name] = flat.reshape(steps, rows, *shape)
-            at += _aligned(flat.nbytes)
+        for column in columns:
+            size = column.size(steps, rows)
+            flat = np.frombuffer(buffer, column.dtype, size // column.dtype.itemsize, at)
+            self._arrays[column.name] = flat.reshape(column.before + steps, rows, *column.shape)
+            at += _aligned(size)
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._arrays[name]
@@ -39,8 +45,7 @@ class Block:
 
 
 def block_bytes(columns: Sequence[Column], steps: int, rows: int) -> int:
-    sizes = (steps * rows * int(np.prod(shape, dtype=int)) * dtype.itemsize for _, shape, dtype in columns)
-    return sum(_aligned(size) for size in sizes)
+    return sum(_aligned(column.size(steps, rows)) for column in columns)
 
 
 def _aligned(size: int) -> int:

@@ -22,6 +22,7 @@ from ludus.core.spec import Spec
 from ludus.core.table import RulesTable, Table, Turn
 
 if TYPE_CHECKING:
+    from ludus.core.film import Chooser, Film
     from ludus.core.screen import Screen, TableScreen
 
 RANDOM = "random"
@@ -150,6 +151,10 @@ class Game:
         if name == RANDOM:
             return RandomPlayer(self.spec, rng)
         raise Usage(f"{self.name} has no bot {name!r}: choose from {', '.join(self.bots)}")
+
+    def film(self, make_player: "Callable[[Table], Chooser]", seed: int) -> "Film":
+        """A game as pictures. make_player: gives who plays all seats of a table"""
+        raise Usage(f"{self.name} has no pictures to make a video of: it is for environments that render")
 
     def columns(self, stats: Stats) -> Mapping[str, str | float]:
         """Statistics as people read them, from the means of a game."""

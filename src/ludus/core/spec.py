@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 Kind = Literal["flat", "board", "image", "tokens"]
+Padding = Literal["blank", "first"]
 
 
 def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -29,6 +30,11 @@ class Part:
     bytes and bools, which are mostly 0 and 1."""
     planes: int = 0
     """Of a board: the first planes, which show squares; others are only numbers. 0: all show squares."""
+    stack: int = 0
+    """Of an image [stack, H, W]: its planes are the last so many frames, the newest last. A decision's stack
+    is that of the row's decision before, moved on by one frame. Blocks keep each frame once. 0: no stack."""
+    padding: Padding = "blank"
+    """Planes of a stack from before the game's start: blank, or its first frame."""
     vocabulary: tuple[int, ...] = ()
     """Of tokens: ids of column k run from 0 to vocabulary[k] - 1."""
     of: str = ""
@@ -88,6 +94,12 @@ class Spec:
     def board(self) -> Part | None:
         """The only part, if it shows a board."""
         return self.parts[0] if len(self.parts) == 1 and self.parts[0].kind == "board" else None
+
+    @property
+    def stack(self) -> int:
+        """Frames in an observation, of which each step brings one; 0 if it is not such a stack. With several
+        seats, a row's next decision may be another seat's, with frames of its own."""
+        return self.parts[0].stack if len(self.parts) == 1 and self.seats == 1 else 0
 
     @property
     def squares(self) -> int:

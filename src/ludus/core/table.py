@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ludus.core import seeds
-from ludus.core.errors import Failure
+from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Advances, Rules
 from ludus.core.spec import Spec
 
@@ -66,6 +66,10 @@ class Table(Protocol):
     def restore(self, snapshot: dict[str, Any]) -> Turn:
         """Go on from what `snapshot` gave, unless that was empty."""
         raise Failure(f"games of {self.spec.game} can't be restored")
+
+    def record(self, row: int, file: str) -> None:
+        """Write the row's next game to a file from which it can be played again."""
+        raise Usage(f"{self.spec.game} can't be recorded as {file}: only console games can, as .bk2")
 
     def write_into(self, obs: np.ndarray, legal: np.ndarray, turn: Turn) -> Turn:
         """From now on write observations and masks into these arrays, where that saves a copy."""

@@ -63,7 +63,7 @@ class SelfPlay:
         self.caps = seeds.generator(plan.seed, "caps")
         self.streams = seeds.rows(plan.seed, plan.rows, "worker", index, "search")
         self.record = np.dtype(
-            [(name, dtype, shape) for name, shape, dtype in record(self.config, self.spec)]
+            [(column.name, column.dtype, column.shape) for column in record(self.config, self.spec)]
         )
         self.open = np.zeros((plan.rows, LONGEST), self.record)  # decisions of the games being played
         self.length = np.zeros(plan.rows, np.int64)

@@ -35,7 +35,7 @@ class Replay:
         self.rules, self.room = rules, room
         self.added, self.width = 0, min(STEP, rules.spec.actions)
         self.rng = seeds.generator(seed, "replay")
-        self._columns = {name: np.zeros((room, *shape), dtype) for name, shape, dtype in columns}
+        self._columns = {c.name: np.zeros((room, *c.shape), c.dtype) for c in columns}
         places = action_places(rules.spec)
         self._symmetries = getattr(rules, "symmetries", None) or (None,)
         # A symmetry says where an image's actions come from; here it is asked where they go to.

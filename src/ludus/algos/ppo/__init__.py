@@ -92,8 +92,11 @@ class Ppo(algos.Algorithm):
         action = Column(
             "action", spec.box[0].shape if spec.box else (), np.dtype(np.float32 if spec.box else np.int32)
         )
+        obs = Column("obs", spec.obs_shape, spec.obs_dtype)
+        if spec.stack:
+            obs = Column("frames", spec.obs_shape[1:], spec.obs_dtype, before=spec.stack - 1)
         found = [
-            Column("obs", spec.obs_shape, spec.obs_dtype),
+            obs,
             Column("legal", (spec.actions,), np.dtype(bool)),
             action,
             Column("logp", (), np.dtype(np.float32)),

@@ -44,8 +44,8 @@ class PpoActor(StepActor):
         start = time.perf_counter()
         block["seat"][t] = turn.seat
         if self.records:
-            block["obs"][t], block["legal"][t] = turn.obs, turn.legal
-            block["action"][t], block["logp"][t] = actions, logp
+            self._keep(turn.obs, block, t)
+            block["legal"][t], block["action"][t], block["logp"][t] = turn.legal, actions, logp
         written = time.perf_counter()
         self.spent["writing"] += written - start
         if self.teacher is not None and self.use_teacher:
@@ -77,6 +77,16 @@ class PpoActor(StepActor):
             self.teacher.restore(snapshot["teacher"])
         if self.memory:
             self.memory.restore(snapshot["memory"])
+
+    def _keep(self, obs: np.ndarray, block: Block, t: int) -> None:
+        """Of a stack of frames only the newest, but all of a block's first."""
+        stack = self.spec.stack
+        if not stack:
+            block["obs"][t] = obs
+        elif t:
+            block["frames"][t + stack - 1] = obs[:, -1]
+        else:
+            block["frames"][:stack] = obs.swapaxes(0, 1)
 
     def _recall(self, block: Block, t: int) -> np.ndarray | None:
         """What the seats to move remember; kept in the block, so that learning can begin anywhere in it."""

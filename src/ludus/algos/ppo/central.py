@@ -18,7 +18,7 @@ from ludus.core.table import Table
 from ludus.nets.net import Net
 from ludus.nets.parts import as_tensor
 
-ON_DEVICE = ("obs", "legal", "action", "logp")
+ON_DEVICE = ("obs", "frames", "legal", "action", "logp")
 """Columns that are born on the device and stay there; the others are copied once a block."""
 
 
@@ -34,9 +34,9 @@ class DeviceBlock(Block):
         )
         super().__init__(small, steps, rows, pinned.numpy())
         self.tensors = {
-            name: as_tensor(np.zeros((steps, rows, *shape), dtype)).to(device)
-            for name, shape, dtype in columns
-            if name in ON_DEVICE
+            column.name: as_tensor(Block([column], steps, rows)[column.name]).to(device)
+            for column in columns
+            if column.name in ON_DEVICE
         }
 
 
@@ -61,13 +61,14 @@ class DevicePolicy:
         self.temperature = 1.0
         self.at = torch.zeros(1, dtype=torch.long, device=device)
         self.block: DeviceBlock | None = None
+        self._begins = True  # the next decision is the block's first
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
         # Small batches that games wait for go before the learner's large ones.
         self.stream = torch.cuda.Stream(priority=-1) if self.on_gpu else None
 
     def start(self, block: DeviceBlock) -> None:
         """The next decisions go to the start of this block."""
-        self.block, playing = block, self.copies[block.slot]
+        self.block, self._begins, playing = block, True, self.copies[block.slot]
         self.net = playing.net
         if self.stream is None:
             self.at.zero_()
@@ -85,12 +86,20 @@ class DevicePolicy:
         if obs.ctypes.data != self.obs.data_ptr():
             self.obs_array[:] = obs
             self.legal.numpy()[:] = legal
+        self._keep_earlier_frames()
         if self.stream is None or self.block is None:
             self._compute()
         else:
             self._graphs[self.block.slot].replay()
             self.stream.synchronize()
         return self.action.numpy(), 0.0, None
+
+    def _keep_earlier_frames(self) -> None:
+        """Those that a block's first decision sees beside its newest one."""
+        if self._begins and (stack := self.net.spec.stack):
+            assert self.block is not None
+            self.block.tensors["frames"][: stack - 1].copy_(self.obs[:, :-1].transpose(0, 1))
+        self._begins = False
 
     @torch.no_grad()
     def _compute(self) -> None:
@@ -100,7 +109,12 @@ class DevicePolicy:
         legal = self.legal.to(self.device, non_blocking=True)
         logits, _ = self.net(obs, legal)
         action, logp = self._sampled(logits)
-        for name, values in zip(ON_DEVICE, (obs, legal, action, logp), strict=True):
+        kept = {"legal": legal, "action": action, "logp": logp}
+        if stack := self.net.spec.stack:
+            self.block.tensors["frames"].index_copy_(0, self.at + stack - 1, obs[:, -1].unsqueeze(0))
+        else:
+            kept["obs"] = obs
+        for name, values in kept.items():
             self.block.tensors[name].index_copy_(0, self.at, values.unsqueeze(0))
         self.at.add_(1)
         self.action.copy_(action, non_blocking=True)

@@ -30,8 +30,9 @@ from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.device_advantages import device_advantages
 from ludus.algos.ppo.fused_loss import fused_loss
+from ludus.algos.ppo.stacks import BLANK, places, stacked
 from ludus.core.block import Block
-from ludus.core.spec import Spec
+from ludus.core.spec import Spec, image_shape
 from ludus.nets.net import Net
 from ludus.nets.parts import as_tensor
 
@@ -59,7 +60,8 @@ class PpoLearner:
         self._obs_count = 1e-4
         self._entropy_weight = torch.tensor(config.entropy_coef, device=device)
         self._teacher_weight = torch.tensor(config.teacher_coef, device=device)
-        self._columns = ["obs", "legal", "action", "logp"]
+        self._view = "planes" if spec.stack else "obs"
+        self._columns = ["frames" if spec.stack else "obs", "legal", "action", "logp"]
         self._columns += ["teacher"] if config.teacher else []
         self._columns += ["memory", "fresh"] if net.cell else []
         self._data: dict[str, Tensor] = {}  # room for all columns of the blocks being learned from
@@ -111,19 +113,35 @@ class PpoLearner:
             self._forget_graphs()
             self._data = {name: torch.empty(total, device=self.device) for name in ("adv", "target", "known")}
         for name in self._columns:
-            parts = [column(block, name).flatten(0, 1) for block in blocks]
-            if name not in self._data:
-                shape = (total, *parts[0].shape[1:])
-                self._data[name] = torch.empty(shape, dtype=parts[0].dtype, device=self.device)
-            at = 0
-            for part in parts:
-                self._data[name][at : at + len(part)].copy_(part, non_blocking=True)
-                at += len(part)
-        return {name: column[:total] for name, column in self._data.items()}
+            self._join(name, [column(block, name).flatten(0, 1) for block in blocks])
+        if self.spec.stack:
+            self._join("planes", self._planes(blocks))
+        return {name: column if name == "frames" else column[:total] for name, column in self._data.items()}
+
+    def _join(self, name: str, parts: list[Tensor]) -> None:
+        if name == "frames":
+            parts = [*parts, torch.zeros_like(parts[0][:1])]  # what blank planes show
+        if name not in self._data:
+            shape = (sum(map(len, parts)), *parts[0].shape[1:])
+            self._data[name] = torch.empty(shape, dtype=parts[0].dtype, device=self.device)
+        at = 0
+        for part in parts:
+            self._data[name][at : at + len(part)].copy_(part, non_blocking=True)
+            at += len(part)
+
+    def _planes(self, blocks: list[Block]) -> list[Tensor]:
+        """Which of all frames each decision's stack consists of, int64 [decisions, stack] of each block."""
+        stack, padding = self.spec.stack, self.spec.parts[0].padding
+        sizes = [(stack - 1 + block.steps) * block.rows for block in blocks]
+        found = []
+        for block, start in zip(blocks, np.cumsum([0, *sizes]), strict=False):
+            own = places(block["ended"], stack, padding).reshape(-1, stack)
+            found.append(torch.from_numpy(np.where(own == BLANK, sum(sizes), own + start)))
+        return found
 
     def _look(self, data: dict[str, Tensor], off_policy: bool) -> tuple[Tensor, Tensor]:
         """Values (and, if needed, our log-probabilities) of all decisions."""
-        if not (self.on_gpu and off_policy and len(data["obs"]) == len(self._data["obs"])):
+        if not (self.on_gpu and off_policy and len(data["adv"]) == len(self._data["adv"])):
             return self._look_at(data, off_policy)
         if self._looking is None:
             self._looking = CudaGraph(lambda: self._look_at(self._data, True))
@@ -131,16 +149,25 @@ class PpoLearner:
 
     @torch.no_grad()
     def _look_at(self, data: dict[str, Tensor], off_policy: bool) -> tuple[Tensor, Tensor]:
-        values, logps, size = [], [], 65536 if self.on_gpu else 4096
-        for start in range(0, len(data["obs"]), size):
+        values, logps, size = [], [], 65536 if self.on_gpu else 512 if self.net.images else 4096
+        for start in range(0, len(data["adv"]), size):
             part = slice(start, start + size)
             memory = data["memory"][part] if self.net.cell else None
-            logits, value = self.net(data["obs"][part], data["legal"][part], memory)
+            logits, value = self.net(self._seen(data, data[self._view][part]), data["legal"][part], memory)
             values.append(value)
             logps.append(
                 log_prob(self.net, logits, data["action"][part])[0] if off_policy else data["logp"][part]
             )
         return torch.cat(values), torch.cat(logps)
+
+    def _seen(self, data: dict[str, Tensor], some: Tensor) -> Tensor:
+        """Observations of some decisions, of which `_view` is given.
+
+        On a CPU, convolutions learn 1.6 times as fast if channels come last in memory.
+        """
+        obs = stacked(data["frames"], some) if self.spec.stack else some
+        planes_first = self.net.images and obs.shape[1:] == image_shape(self.spec.obs_shape)
+        return obs.contiguous(memory_format=torch.channels_last) if planes_first else obs
 
     def _advantages(self, blocks: list[Block], value: Tensor, rho: Tensor) -> tuple[Tensor, Tensor]:
         same = len({(block.steps, block.rows) for block in blocks}) == 1
@@ -200,7 +227,7 @@ class PpoLearner:
         return items[order[: len(items) // size * size]].reshape(len(items) // size, -1)
 
     def _epochs(self, data: dict[str, Tensor], runs: Tensor | None) -> dict[str, float]:
-        config, total = self.config, len(data["obs"])
+        config, total = self.config, len(data["adv"])
         self._entropy_weight.fill_(config.entropy_coef * self._decayed(config.entropy_coef_end))
         left = 1 - self.progress / config.teacher_until if config.teacher_until else 0.0
         self._teacher_weight.fill_(config.teacher_coef * max(0.0, left))
@@ -270,7 +297,8 @@ class PpoLearner:
     def _looked_up(self, data: dict[str, Tensor], pick: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor]:
         """The columns of a minibatch, and what the network says to it: logits before masking, and values."""
         net, at = self.net, pick.clamp_min(0)
-        mini = {name: column.index_select(0, at) for name, column in data.items()}
+        mini = {name: column.index_select(0, at) for name, column in data.items() if name != "frames"}
+        mini["obs"] = self._seen(data, mini[self._view])
         if net.cell:
             mini["known"] = mini["known"] * (pick >= 0)
             starts, fresh = mini["memory"][::STRETCH], mini["fresh"].reshape(-1, STRETCH)

@@ -1,15 +1,18 @@
 """EnvGame: other people's environments (`gym:ID`, `zoo:ID`, `module:Class`) as a Game."""
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ludus import processes
-from ludus.core.game import Game, Switches
+from ludus.core.film import Chooser, Film
+from ludus.core.game import Game, Switches, merged
 from ludus.core.spec import Spec
 from ludus.core.table import Table
 from ludus.games import adapters
+from ludus.games.adapters.load import ATARI
 
 
 class EnvGame(Game):
@@ -31,10 +34,32 @@ class EnvGame(Game):
     def spec(self) -> Spec:  # type: ignore[override]
         return self._sample.spec
 
+    def for_evaluation(self) -> Game:
+        """Atari's scores are counted in full, also where learning clips rewards."""
+        if not self.switches.get("clip_rewards") or not self.name.startswith(f"gym:{ATARI}/"):
+            return self
+        return EnvGame(self.name, {**self.switches, "clip_rewards": False})
+
     def encode(self, seen: Any) -> np.ndarray:
         from ludus.games.adapters.spaces import fitted
 
         return fitted(self._sample.view, seen, 0, self.name)
+
+    @classmethod
+    def presets(cls, name: str) -> dict[str, dict[str, Any]]:
+        """Those of all environments; on top, for Atari, those of games that are learned from pixels."""
+        every = super().presets(name)
+        kinds = {preset: every[preset] for preset in every if preset != ATARI}
+        if not name.startswith(f"gym:{ATARI}/"):
+            return kinds
+        own = every[ATARI]
+        return {preset: merged(kinds.get(preset, {}), own.get(preset, {})) for preset in {*kinds, *own}}
+
+    def film(self, make_player: Callable[[Table], Chooser], seed: int) -> Film:
+        from ludus.games.adapters.render import rendered
+
+        shown = EnvGame(self.name, {**self.switches, "render_mode": "rgb_array"})
+        return rendered(shown, make_player, seed)
 
     def table(self, rows: int) -> Table:
         kind, _, rest = self.name.partition(":")

@@ -6,16 +6,17 @@ written by hand: it writes rows into arrays made once, and checks what it can fo
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
-from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
+from gymnasium.wrappers import FrameStackObservation, OrderEnforcing, PassiveEnvChecker
 
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
-from ludus.core.spec import Spec
+from ludus.core.spec import Padding, Part, Spec
 from ludus.core.table import Finished, LastSeen, Table, Turn
 from ludus.games.adapters.load import Factory, close_all, gym_factory, make_all, name_of
 from ludus.games.adapters.spaces import action_form, fitted, obs_form, space_of
@@ -38,6 +39,7 @@ class GymTable(Table):
         self.envs = [without_checks(env) for env in make_all(factory, self.name, rows, kwargs)]
         self._form = action_form(space_of(self.envs[0], "action_space", self.name), self.name)
         self.view = obs_form(space_of(self.envs[0], "observation_space", self.name), self.name)
+        self.view = replace(self.view, parts=with_stack(self.envs[0], self.view.parts))
         self.spec = Spec(
             game=self.name,
             seats=1,
@@ -244,6 +246,16 @@ def without_checks(env: Any) -> Any:
             outer.env = outer.env.env
         outer = outer.env
     return env
+
+
+def with_stack(env: Any, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Says of an image of grey frames that Gymnasium stacks them."""
+    paddings: dict[str, Padding] = {"zero": "blank", "reset": "first"}
+    if not isinstance(env, FrameStackObservation) or env.padding_type not in paddings:
+        return parts
+    if len(parts) > 1 or parts[0].kind != "image" or parts[0].shape[0] != env.stack_size:
+        return parts
+    return (replace(parts[0], stack=env.stack_size, padding=paddings[env.padding_type]),)
 
 
 def mask_method(env: Any) -> Callable[[], Any] | None:

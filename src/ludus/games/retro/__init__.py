@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
 from tyro.conf import Positional
 
 from ludus.core import game
+from ludus.core.errors import Usage
+from ludus.core.film import Chooser, Film
 from ludus.core.game import Switches
 from ludus.core.spec import Spec
 from ludus.core.table import Table
@@ -14,6 +17,8 @@ from ludus.games.retro.options import Options, make_options
 
 if TYPE_CHECKING:
     from ludus.games.retro.catalog import Integration
+
+SCRIPTED = "scripted"
 
 
 class Game(game.Game):
@@ -37,10 +42,43 @@ class Game(game.Game):
 
         return make_spec(self.integration, self.options)
 
+    @property
+    def bots(self) -> list[str]:
+        from ludus.games.retro.catalog import OWN_GAME
+
+        return [game.RANDOM, SCRIPTED] if _id(self.name) == OWN_GAME else [game.RANDOM]
+
+    def player(self, name: str, table: Table, rng: np.ndarray) -> game.Player:
+        if name != SCRIPTED or name not in self.bots:
+            return super().player(name, table, rng)
+        from ludus.games.retro.child import ChildTable
+        from ludus.games.retro.gemfall import ScriptedPlayer
+        from ludus.games.retro.table import RetroTable
+
+        if not isinstance(table, RetroTable | ChildTable):
+            raise Usage(f"{name} reads the console's memory, which is elsewhere: take --inference local")
+        return ScriptedPlayer(table)
+
+    def film(self, make_player: Callable[[Table], Chooser], seed: int) -> Film:
+        from ludus.games.retro import recording
+
+        return recording.film(self.table(1), make_player, seed)
+
+    def native(self, what: str) -> NoReturn:
+        recorded = f"`ludus play {self.name} --run RUN --record FILE.bk2` records a game of its agent"
+        raise Usage(f"{self.name} can't be {what}: that is for native games; {recorded}")
+
     def table(self, rows: int) -> Table:
         from ludus.games.retro.opening import open_table
 
         return open_table(_id(self.name), rows, **self.switches)
+
+    def columns(self, stats: game.Stats) -> dict[str, float]:
+        """Without what is the same for all: the start, if there is one, and the only part of the reward."""
+        paid = [name for name in stats if name.startswith("reward_")]
+        one_start = isinstance(self.options.states, str) and self.options.states != "all"
+        dull = {*(["start"] if one_start else []), *(paid if len(paid) == 1 else [])}
+        return {name: mean for name, mean in stats.items() if name not in dull}
 
     @classmethod
     def presets(cls, name: str) -> dict[str, dict[str, Any]]:

@@ -14,8 +14,6 @@ class FrameRing:
         self.stack = stack
         self.frames = np.zeros((rows, LENGTH, size, size), np.uint8) if frames is None else frames
         self.at = stack - 1
-        self.age = np.zeros(rows, np.uint8)
-        """uint8 [rows]: frames of the stack that are of the row's present game. The others are blank."""
 
     @property
     def stacks(self) -> np.ndarray:
@@ -38,24 +36,8 @@ class FrameRing:
     def blank(self, row: int) -> None:
         """The newest frame is the first of a game: nothing before it is shown."""
         self.stacks[row, :-1] = 0
-        self.age[row] = 1
 
     def move_to(self, frames: np.ndarray) -> None:
         """Go on in other memory, e.g. of the next block. frames: uint8 [rows, L, size, size]"""
         frames[:, : self.stack] = self.stacks
         self.frames, self.at = frames, self.stack - 1
-
-
-def stacks_of(frames: np.ndarray, stack: int) -> np.ndarray:
-    """Every stack in a row of frames, as a view: [N, T + stack - 1, h, w] -> [N, T, stack, h, w].
-
-    Planes from before a game's start are not blank here: see `show`.
-    """
-    windows = np.lib.stride_tricks.sliding_window_view(frames, stack, axis=1)  # [N, T, h, w, stack]
-    return np.moveaxis(windows, -1, 2)
-
-
-def show(stacks: np.ndarray, age: np.ndarray) -> np.ndarray:
-    """A copy with planes from before a game's start blank. stacks: [B, stack, h, w]; age: uint8 [B]"""
-    planes = np.arange(stacks.shape[1], 0, -1)  # how old each plane's frame is, from 1
-    return np.where((planes <= age[:, None])[:, :, None, None], stacks, 0)

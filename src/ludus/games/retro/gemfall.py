@@ -1,7 +1,12 @@
 """A scripted player of Gemfall, as a yardstick. It reads the console's memory (addresses: nes/console.s)."""
 
+from typing import Any
+
 import numpy as np
 
+from ludus.core.errors import Usage
+from ludus.core.table import Turn
+from ludus.games.retro.child import ChildTable
 from ludus.games.retro.table import RetroTable
 
 THINGS = 10
@@ -9,6 +14,7 @@ SHIP_X, SHOT_Y = 0x307, 0x309
 KIND, X, Y = 0x310, 0x320, 0x330
 GEM, ROCK = 1, 2
 SHIP_Y, SHIP_SPEED = 196, 4
+MOVES = {0: "A", -1: "LEFT+A", 1: "RIGHT+A"}
 DANGER = 26
 """Distance in x at which a rock hits, with some care."""
 LOWEST = 206
@@ -18,15 +24,22 @@ LOWEST = 206
 class ScriptedPlayer:
     """Goes for the lowest gem that it can still reach, avoids rocks that are near, and always shoots."""
 
-    def __init__(self, table: RetroTable) -> None:
+    def __init__(self, table: RetroTable | ChildTable) -> None:
         self.table = table
-        names = table.buttons
-        self._action = {move: names.index(text) for move, text in ((0, "A"), (-1, "LEFT+A"), (1, "RIGHT+A"))}
+        for needed in MOVES.values():
+            if needed not in table.buttons:
+                raise Usage(f"the scripted player needs the buttons {', '.join(MOVES.values())}")
+        self._action = {move: table.buttons.index(text) for move, text in MOVES.items()}
 
-    def choose(self) -> np.ndarray:
-        """int32 [rows]"""
-        moves = [self._move(self.table.memory(row)) for row in range(self.table.rows)]
+    def choose(self, rows: np.ndarray, turn: Turn) -> np.ndarray:
+        moves = [self._move(self.table.memory(row)) for row in rows.tolist()]
         return np.array([self._action[move] for move in moves], np.int32)
+
+    def snapshot(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """It knows nothing but what it sees."""
 
     def _move(self, memory: np.ndarray) -> int:
         ship = int(memory[SHIP_X])

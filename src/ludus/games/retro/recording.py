@@ -3,21 +3,21 @@
 A .bk2 takes a few kilobytes and replays exactly, also with stable-retro's own tools. Videos are made of it.
 """
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ludus.core import extras
 from ludus.core.errors import Failure, Usage
+from ludus.core.film import Chooser, Film, one_game, refuse_unknown_kind, write_video
+from ludus.core.table import Table
 from ludus.games.retro import catalog
 from ludus.games.retro.emulator import Emulator
 from ludus.games.retro.judges import make_judge
 
-GIF_EVERY = 3
-"""Frames of 60 a second that make one picture of a GIF: viewers show at most 50 a second, most fewer."""
-VIDEO_KINDS = (".gif", ".mp4")
+FPS = 60.0
 
 
 class Recorder:
@@ -99,41 +99,26 @@ def open_movie(file: str | Path) -> Any:
 
 
 def render(recording: str | Path, video: str | Path, scale: int = 1) -> int:
-    """Make a GIF or MP4 of a recording; no display is needed. Gives the number of frames played."""
-    target = Path(video)
-    if target.suffix not in VIDEO_KINDS:
-        raise Usage(f"{target}: a video ends with {' or '.join(VIDEO_KINDS)}")
-    every = GIF_EVERY if target.suffix == ".gif" else 1
-    played, pictures = 0, []
-    for played, frame in enumerate(replay(recording), 1):
-        if played % every == 0:
-            pictures.append(frame.screen.repeat(scale, 0).repeat(scale, 1))
-    write_video(target, pictures, 60 / every)
-    return played
+    """Make a GIF or MP4 of a recording. Gives the number of frames played."""
+    refuse_unknown_kind(Path(video))
+    pictures = (frame.screen.repeat(scale, 0).repeat(scale, 1) for frame in replay(recording))
+    return write_video(Path(video), Film(FPS, pictures))
 
 
-def write_video(target: Path, pictures: list[np.ndarray], fps: float) -> None:
-    """pictures: uint8 [H, W, 3] each, all of one size"""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.suffix == ".gif":
-        _write_gif(target, pictures, fps)
-        return
+def film(table: Table, make_player: Callable[[Table], Chooser], seed: int) -> Film:
+    """A game of the only row, recorded first and played again for its pictures."""
+    folder = tempfile.TemporaryDirectory()
+    file = str(Path(folder.name, "game.bk2"))
     try:
-        import imageio_ffmpeg  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise extras.missing("MP4 video", "imageio-ffmpeg") from error
-    height, width = pictures[0].shape[:2]
-    writer = imageio_ffmpeg.write_frames(str(target), (width, height), fps=fps, macro_block_size=2)
-    writer.send(None)
-    for picture in pictures:
-        writer.send(np.ascontiguousarray(picture))
-    writer.close()
+        table.record(0, file)
+        for _ in one_game(table, make_player(table), seed):
+            pass
+    finally:
+        table.close()
 
+    def pictures() -> Iterator[np.ndarray]:
+        with folder:
+            for frame in replay(file):
+                yield frame.screen
 
-def _write_gif(target: Path, pictures: list[np.ndarray], fps: float) -> None:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise extras.missing("GIF", "pillow") from error
-    images = [Image.fromarray(picture).quantize(64) for picture in pictures]
-    images[0].save(target, save_all=True, append_images=images[1:], duration=round(1000 / fps), loop=0)
+    return Film(FPS, pictures())

@@ -34,12 +34,13 @@ def make_spec(integration: Integration, options: Options) -> Spec:
     for part, name in missing:
         known = ", ".join(integration.variables)
         raise Usage(f"{part} needs the variable {name!r}, but {integration.game} has only {known}")
+    stack = options.frame_stack
     parts = [f"reward_{part}" for part in REWARD_PARTS if getattr(options, part)]
     return Spec(
         game=f"retro:{integration.game}",
         seats=1,
         actions=len(buttons.names(integration, options.buttons)),
-        parts=(Part("frames", (options.frame_stack, options.size, options.size), kind="image"),),
+        parts=(Part("frames", (stack, options.size, options.size), kind="image", stack=stack),),
         stats=("length", "start", *watched(integration), *parts),
         zero_sum=False,
     )
@@ -137,7 +138,7 @@ class RetroTable(Table):
 
     def restore(self, snapshot: dict[str, Any]) -> Turn:
         wanted = {name: array.shape for name, array in self.room().items()}
-        if not wanted or wanted != {name: array.shape for name, array in snapshot.items()}:
+        if not wanted or wanted != {name: snapshot[name].shape for name in wanted if name in snapshot}:
             raise Failure(f"{self.spec.game}: the snapshot's table had other rows, options or emulator")
         for name, array in self._kept().items():
             array[...] = snapshot[name]
@@ -181,7 +182,7 @@ class RetroTable(Table):
     def _kept(self) -> dict[str, np.ndarray]:
         return {
             "rng": self._rng, "held": self._held, "start": self._start, "length": self._length,
-            "idle": self._idle, "seen": self._seen, "paid": self._paid, "age": self.ring.age,
+            "idle": self._idle, "seen": self._seen, "paid": self._paid,
             "values": self._judge.values, "returns": self.starts.returns,
         }  # fmt: skip
 
@@ -226,7 +227,6 @@ class RetroTable(Table):
         self._held[row] = held
         self._states[row] = emulator.save()
         shrink(emulator.screen(), self.ring.newest(row))
-        self.ring.age[row] = min(self.ring.age[row] + 1, self.ring.stack)
         self._settle(row, paid, done)
 
     def _settle(self, row: int, paid: float, done: bool) -> None:
