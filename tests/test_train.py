@@ -98,6 +98,18 @@ def test_central_inference_plays_environments_in_processes_of_their_own(game, tr
     assert readings[-1]["cpu/workers"] > 0
 
 
+def test_the_champion_teaches_and_plays_along(trained):
+    settings = {"teacher": "champion", "teacher_until": 1.0, "teacher_coef": 5.0, "minibatch": 240}
+    _, readings = trained("ofc", workers="0", opponents="self:0.5,champion:0.5", decisions=6_000, ppo=settings)
+    assert readings[-1]["seated/champion"] == pytest.approx(1 / 3, abs=0.1)
+    assert readings[-1]["game/fouls"] < 1
+
+
+def test_a_champion_of_other_rules_is_refused_before_anything_starts(trained):
+    with pytest.raises(Failure, match="champion"):
+        trained("ofc", switches={"seats": 2}, opponents="self:0.5,champion:0.5")
+
+
 def test_opponents_sit_as_often_as_asked_and_are_counted(trained):
     _, readings = trained(
         "ofc", workers="0", opponents="self:0.5,random:0.3,past:0.2", decisions=12_000, log_s=60.0
