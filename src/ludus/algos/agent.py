@@ -49,20 +49,32 @@ class PolicyBot:
             [self._best(states[i : i + 1], logits[i], rng[i : i + 1]) for i in range(len(states))], np.int32
         )
 
+    def weigh(self, state: States, rng: Streams, rollouts: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Its first ideas in one position: actions, shares of the policy, and mean outcomes. All [k]"""
+        obs, legal = look(self.rules, state)
+        logits = np.where(legal, self.policy.logits(obs), -np.inf)[0]
+        shares = np.exp(logits - logits.max())
+        ideas, means = self._outcome_of_ideas(state, logits, rng, rollouts)
+        return ideas, shares[ideas] / shares.sum(), means
+
     def _best(self, state: States, logits: np.ndarray, rng: Streams) -> int:
-        """The idea with the best mean outcome; all ideas meet the same futures."""
+        ideas, means = self._outcome_of_ideas(state, logits, rng, self.rollouts)
+        return int(ideas[means.argmax()])
+
+    def _outcome_of_ideas(
+        self, state: States, logits: np.ndarray, rng: Streams, rollouts: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The likeliest actions and their mean outcomes; all of them meet the same futures. [k] each"""
         ideas = np.argsort(-logits)[:WIDTH]
         ideas = ideas[np.isfinite(logits[ideas])].astype(np.int32)
         next64(rng[0])
-        futures = np.repeat(rng, self.rollouts, 0)
-        futures[:, 0] += np.arange(self.rollouts, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        futures = np.repeat(rng, rollouts, 0)
+        futures[:, 0] += np.arange(rollouts, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         streams = np.tile(futures, (len(ideas), 1))
         trials = np.repeat(state, len(streams))
         self.rules.redeal(trials, streams)
-        outcome = self._outcomes(
-            trials, np.repeat(ideas, self.rollouts), streams, int(self.rules.seat(state)[0])
-        )
-        return int(ideas[outcome.reshape(len(ideas), -1).mean(1).argmax()])
+        outcome = self._outcomes(trials, np.repeat(ideas, rollouts), streams, int(self.rules.seat(state)[0]))
+        return ideas, outcome.reshape(len(ideas), -1).mean(1)
 
     def _outcomes(self, states: States, actions: np.ndarray, rng: Streams, seat: int) -> np.ndarray:
         """Points of `seat` once it is to move again or the game is over, and the value of what is left."""

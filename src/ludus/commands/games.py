@@ -78,10 +78,11 @@ def _describe(game: Game) -> None:
 
 def _check(game: NativeGame) -> None:
     game.warm_up()
-    broken = 0
-    for promise, problem in conformance.check(game.rules):
+    broken = checked = 0
+    for promise, problem in conformance.check(game.rules, game.make_view()):
+        checked += 1
         broken += problem is not None
         console.print("[green]ok     [/] " if problem is None else "[red]broken [/] ", end="")
         console.print(escape(promise if problem is None else f"{promise}: {problem}"))
     if broken:
-        raise Failure(f"{game.name} breaks {broken} of {len(conformance.CHECKS)} promises")
+        raise Failure(f"{game.name} breaks {broken} of {checked} promises")
