@@ -293,6 +293,20 @@ def export(
 
 
 @app.command
+def web(*, runs: str = "runs", host: str = "127.0.0.1", port: int = 8484) -> None:
+    """A page in the browser: watch and compare runs, play the games, look into an agent's thoughts.
+
+    Args:
+        runs: The folder that holds the runs.
+        host: The address to listen at. Any but this machine's own asks visitors for a token, which is printed.
+        port: 0 takes one that is free.
+    """
+    from ludus.commands import web as command
+
+    command.show(Path(runs), host, port)
+
+
+@app.command
 def doctor() -> None:
     """What this machine has, what is missing, and how to get it."""
     from ludus.commands import doctor as command
