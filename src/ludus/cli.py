@@ -89,6 +89,7 @@ def play(
     run: str | None = None,
     think: str = "",
     seed: int | None = None,
+    row: int = 0,
     record: str | None = None,
     switches: Switches = (),
 ) -> None:
@@ -101,11 +102,13 @@ def play(
         run: The folder of a run whose agent takes the other seats, under the rules it was trained on.
         think: How far the opponent looks ahead, as 400 (positions or futures), or how long, as 100ms.
         seed: The same seed deals the same game.
-        record: A file to which the game is added as one line; `ludus analyze --file` reads it.
+        row: Which deal of the seed, as recorded games of `ludus eval` say it.
+        record: A file to which the game is added as one line; `ludus analyze --file` reads it, and the page
+            of `ludus web` shows those that end in .games in the folder of the runs.
     """
     from ludus.ui.play import play_in_terminal
 
-    play_in_terminal(game, seat, against, run, think, seed, record, _flat(switches))
+    play_in_terminal(game, seat, against, run, think, seed, record, _flat(switches), row)
 
 
 @app.command(name="eval")
@@ -123,6 +126,7 @@ def evaluate(
     opening: int | None = None,
     engine: str = "",
     seed: int = 0,
+    record: str | None = None,
     trust: Trust = False,
     switches: Switches = (),
 ) -> None:
@@ -142,6 +146,7 @@ def evaluate(
             2 if it has no chance, so that no two games are the same.
         engine: The program of such an opponent, if it is not on the PATH.
         seed: The same seed deals the same cards.
+        record: A file to which every game is added as one line, as of `ludus play --record`.
     """
     from ludus import games as opened_games
     from ludus.commands import eval as command
@@ -149,7 +154,7 @@ def evaluate(
     from ludus.store.run import is_run, read_config, trust_run
     from ludus.switches import parsed
 
-    words, how = _flat(switches), MatchOptions(hands, games, seed, opening, engine)
+    words, how = _flat(switches), MatchOptions(hands, games, seed, opening, engine, record)
     if run is not None:
         read_config(Path(run), game)  # fails if it is another game's
         game = run

@@ -5,6 +5,7 @@ Each check is a function of the rules that raises `Broken`; its docstring is wha
 
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +27,11 @@ class Broken(Failure):
 
 def check(rules: Rules, view: View | None = None) -> Iterator[tuple[str, str | None]]:
     """What each check promises, and what is wrong (None if nothing)."""
-    for promise in (*CHECKS, *([check_view] if view else [])):
+    checks: list[tuple[Callable[..., None], tuple[Any, ...]]] = [(promise, (rules,)) for promise in CHECKS]
+    for promise, given in [*checks, *([(check_view, (rules, view))] if view else [])]:
         problem = None
         try:
-            promise(rules, view) if promise is check_view else promise(rules)
+            promise(*given)
         except Broken as broken:
             problem = str(broken)
         except Exception as error:

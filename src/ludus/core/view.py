@@ -1,6 +1,6 @@
 """How a browser sees a game: what its `make_view()` gives, and what is shown without one.
 
-A view turns positions into JSON. What draws the JSON is a JavaScript module: `web.js` beside the game's class,
+A view turns positions into JSON. A JavaScript module draws it: `web.js` beside the game's class,
 or one that draws any board or text (`ui/web/static`). Its default export is a function `mount(root, play)`,
 which gives an object with `update(position, hints)`; clicks end in `play(action)`.
 """

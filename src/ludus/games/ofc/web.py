@@ -11,8 +11,8 @@ import numpy as np
 from ludus.core.view import Json, Move, moves_of
 from ludus.games.ofc.cards import EMPTY, card_text
 from ludus.games.ofc.hand import STREETS, place_cards, set_fantasy
-from ludus.games.ofc.screen import Showdown, row_cards
 from ludus.games.ofc.scoring import ROW_SIZE
+from ludus.games.ofc.screen import Showdown, row_cards
 from ludus.games.ofc.text import ROW_NAMES, row_letters
 
 

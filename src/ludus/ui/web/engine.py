@@ -5,11 +5,9 @@ nothing. Workers keep what is expensive to make: opened games, bots and position
 """
 
 import functools
-import os
-import secrets
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -17,54 +15,26 @@ import numpy as np
 
 from ludus import algos, games, match, records, switches
 from ludus.algos.agent import PolicyBot
-from ludus.analysis import Idea, ideas_of, read_moves
+from ludus.analysis import Idea, ideas_of, read_moves, start
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
-from ludus.core.game import CHAMPION, NativeGame
+from ludus.core.game import CHAMPION, RANDOM, NativeGame
 from ludus.core.rules import Bot, Remembers, Rules, States, Streams, legal_actions
 from ludus.core.screen import BoardScreen
 from ludus.core.view import BoardView, Json, Move, View, as_text
 from ludus.search import Thinker
-from ludus.search.bot import SEARCH, bot_names, warm_up
+from ludus.search.bot import SEARCH, bot_names, player_names, warm_up
 from ludus.store.player import full_name, parse_player
 from ludus.store.run import read_config
+from ludus.ui.web.deal import THINKING, Deal
 
-PERSON = ""
-"""The player of a seat that somebody at a browser has."""
-THINKING: dict[str, tuple[str, str]] = {"0.1 s": ("100ms", ""), "1 s": ("1s", "16"), "3 s": ("3s", "64")}
-"""About how long a move may take: as a time for those that search, as futures for policies."""
-HINT_ROLLOUTS, HINTS, HEAT = 32, 5, 60
-"""Futures of a policy's hint, moves that are listed, and moves that a heat map adds up."""
+HINT_THINKING, HINT_ROLLOUTS, HINTS, HEAT = "1 s", 32, 5, 60
+"""How long hints take, futures of a policy's, moves that are listed, and moves that a heat map adds up."""
 MOST_LINES = 64
 """Games whose positions a worker remembers."""
 MOST_WHOLE = 1000
 """The largest whole number of a rule switch, so that nobody asks for an endless game."""
 ONLY = np.zeros(1, np.int64)
-
-
-@dataclass(frozen=True)
-class Deal:
-    """Everything about a game but its moves."""
-
-    game: str
-    switches: tuple[str, ...]
-    """As people write them: `seats=2`."""
-    seed: int
-    players: tuple[str, ...]
-    """For each seat, as `match.player` reads it, or PERSON."""
-    names: tuple[str, ...]
-    """For each seat, as people read it."""
-    think: str = "1 s"
-    """Of THINKING."""
-
-    @property
-    def persons(self) -> list[int]:
-        return [seat for seat, player in enumerate(self.players) if player == PERSON]
-
-
-def prepare() -> None:
-    """A new worker makes room for whatever else the machine does, trainings first."""
-    os.nice(10)
 
 
 @functools.lru_cache(16)
@@ -134,11 +104,10 @@ _lines: OrderedDict[tuple[Any, ...], tuple[tuple[int, ...], list[tuple[States, S
 
 def _played(deal: Deal, actions: tuple[int, ...]) -> list[tuple[States, Streams]]:
     """The position before each action, and the one after the last, with the stream of its chance."""
-    rules, key = _game(deal.game, deal.switches).rules, (deal.game, deal.switches, deal.seed)
+    rules, key = _game(deal.game, deal.switches).rules, (deal.game, deal.switches, deal.seed, deal.row)
     known, line = _lines.pop(key, ((), []))
     if not line:
-        line = [(rules.blank(1), seeds.rows(deal.seed, 1, "deal"))]
-        rules.deal(*line[0])
+        line = [start(rules, deal.seed, deal.row)]
     same = 0
     while same < min(len(known), len(actions)) and known[same] == actions[same]:
         same += 1
@@ -153,13 +122,14 @@ def _played(deal: Deal, actions: tuple[int, ...]) -> list[tuple[States, Streams]
     return line
 
 
-def position(deal: Deal, actions: tuple[int, ...], seat: int | None) -> Json:
-    """The game as a seat may see it, or as who looks on sees it (None)."""
+def position(deal: Deal, actions: tuple[int, ...]) -> Json:
+    """The game as the persons in it may see it, or as who looks on does."""
     game, view = _game(deal.game, deal.switches), _view(deal.game, deal.switches)
     rules, line = game.rules, _played(deal, actions)
     states = line[-1][0]
     over = bool(rules.over(states)[0])
     movers = [int(rules.seat(states)[0]) for states, _ in line]
+    seat = _viewer(deal, movers)
     since = _since(movers, len(actions), seat)
     recent = [Move(line[number][0][0], actions[number]) for number in range(since, len(actions))]
     shown = view.show(states[0], seat, recent[-1:] if seat is None else recent)
@@ -167,6 +137,7 @@ def position(deal: Deal, actions: tuple[int, ...], seat: int | None) -> Json:
     return {
         **shown,
         "number": len(actions),
+        "hidden": game.spec.hidden,
         "over": over,
         "turn": None if over else movers[-1],
         "score": _score(rules, states),
@@ -176,6 +147,12 @@ def position(deal: Deal, actions: tuple[int, ...], seat: int | None) -> Json:
         "ending": _ending(deal, rules, states, settled) if over else "",
         "text": _text(deal, game, line, actions, over),
     }  # fmt: skip
+
+
+def _viewer(deal: Deal, movers: list[int]) -> int | None:
+    """The seat whose view is shown: the person's who is to move, or who moved last."""
+    persons = deal.persons
+    return next((seat for seat in reversed(movers) if seat in persons), persons[0] if persons else None)
 
 
 def _since(movers: list[int], count: int, seat: int | None) -> int:
@@ -231,24 +208,28 @@ def _text(
     moves = [rules.action_text(line[n][0][0], action) for n, action in enumerate(actions)]
     against = others.pop() if len(others) == 1 else ""
     result = _result(deal, rules, line[-1][0]) if over else "unfinished"
-    return records.Record(
-        deal.game, deal.seed, seat, against, asdict(game.options), moves, result
-    ).line()
+    told = asdict(game.options)
+    return records.Record(deal.game, deal.seed, seat, against, told, moves, result, deal.row).line()
 
 
 # ---- moves
 
 
-def play(deal: Deal, actions: tuple[int, ...], action: int, seat: int | None) -> Json:
+def play(deal: Deal, actions: tuple[int, ...], action: int) -> Json:
     """The position after a person's move."""
     rules, states = _game(deal.game, deal.switches).rules, _played(deal, actions)[-1][0]
     if rules.over(states)[0] or action not in legal_actions(rules, states[0]):
         raise Usage("this move is not possible now")
-    return position(deal, (*actions, action), seat)
+    return position(deal, (*actions, action))
 
 
-def answer(deal: Deal, actions: tuple[int, ...]) -> int:
-    """What the bot or agent whose turn it is does."""
+def answer(deal: Deal, actions: tuple[int, ...]) -> tuple[int, Json]:
+    """What the bot or agent whose turn it is does, and the position after it."""
+    action = _answer(deal, actions)
+    return action, position(deal, (*actions, action))
+
+
+def _answer(deal: Deal, actions: tuple[int, ...]) -> int:
     game, line = _game(deal.game, deal.switches), _played(deal, actions)
     movers = [int(game.rules.seat(states)[0]) for states, _ in line]
     bot = _bot(deal.game, deal.switches, deal.players[movers[-1]], deal.think)
@@ -270,6 +251,8 @@ def _choice(deal: Deal, number: int) -> Streams:
 @functools.lru_cache(6)
 def _bot(name: str, words: tuple[str, ...], player: str, think: str) -> Bot:
     game = _game(name, words)
+    if not Path(player).is_absolute() and player not in player_names(game):
+        raise Usage(f"{name} has no player {player!r}")  # a folder that merely has this name is none
     found = parse_player(player, game.champion)
     if found.run is None:
         warm_up(game, [found.name])
@@ -284,12 +267,15 @@ def _bot(name: str, words: tuple[str, ...], player: str, think: str) -> Bot:
 # ---- thoughts
 
 
-def advise(deal: Deal, actions: tuple[int, ...], adviser: str, think: str) -> Json:
+def advise(deal: Deal, actions: tuple[int, ...], adviser: str) -> Json:
     """What a player thinks of the position: its moves, the best first, with their shares and values."""
     game, (states, _) = _game(deal.game, deal.switches), _played(deal, actions)[-1]
     if game.rules.over(states)[0]:
         return {"ideas": [], "heat": [], "values": []}
-    bot, rng = _bot(deal.game, deal.switches, adviser, think), seeds.rows(deal.seed, 1, "hint", len(actions))
+    bot, rng = (
+        _bot(deal.game, deal.switches, adviser, HINT_THINKING),
+        seeds.rows(deal.seed, 1, "hint", len(actions)),
+    )
     values: Sequence[float] = ()
     if isinstance(bot, Thinker):
         found = bot.think(states.copy(), rng)
@@ -329,9 +315,10 @@ def read_record(line: str) -> tuple[Deal, tuple[int, ...]]:
         raise Usage(f"{record.game} can't be shown here: choose from {', '.join(games.native_names())}")
     words = tuple(f"{name}={value}" for name, value in record.switches.items())
     rules = _game(record.game, words).rules
-    actions = tuple(read_moves(rules, record.moves, record.seed, record.deal))
+    actions = tuple(read_moves(rules, record.moves, record.seed, record.row))
     names = _names(record, rules.spec.seats)
-    deal = Deal(record.game, words, record.seed, ("",) * rules.spec.seats, names)
+    nobody = (RANDOM,) * rules.spec.seats  # nobody's view: all is shown
+    deal = Deal(record.game, words, record.seed, nobody, names, row=record.row)
     return deal, actions
 
 
@@ -341,14 +328,3 @@ def _names(record: records.Record, seats: int) -> tuple[str, ...]:
     if len(told) == seats and all(told):
         return tuple(told)
     return tuple("you" if seat == record.seat else record.against or f"seat {seat}" for seat in range(seats))
-
-
-def new_seed() -> int:
-    return secrets.randbelow(2**31)
-
-
-def run_player(folder: Path) -> str:
-    """The best agent of a run, or the newest if there is no best one yet."""
-    from ludus.store.reader import RunReader
-
-    return full_name(str(folder), "best" if RunReader(folder).best else "")
