@@ -80,6 +80,10 @@ class Ofc {
     this.view = view;
     this.moves = new Map(view.moves.map(([action, letters]) => [letters, action]));
     this.redraw();
+    if (this.sent && view.moves.length) {  // whoever plays by keys goes on where the next cards are
+      this.sent = false;
+      this.hand.querySelector("[aria-pressed=true]")?.focus({ preventScroll: true });
+    }
   }
 
   // ---- placing
@@ -87,7 +91,9 @@ class Ofc {
   room(letter) {
     const row = LETTERS.indexOf(letter);
     const used = this.letters.filter((each) => each === letter).length;
-    if (row === 3) return (this.view.drawn.length === 3 ? 1 : 0) - used;
+    const out = this.view.drawn.length === 3 ? 1 : 0;
+    if (row === 3) return out - used;
+    if (this.letters.filter((each) => each && each !== "-").length >= this.letters.length - out) return 0;
     return this.view.sizes[row] - this.view.boards[this.view.seat].rows[row].length - used;
   }
 
@@ -98,7 +104,7 @@ class Ofc {
     this.order = [...this.order.filter((each) => each !== card), card];
     this.chosen = this.letters.indexOf(null);
     this.redraw();
-    (this.hand.querySelector("[aria-pressed=true]") ?? (this.confirm.disabled ? this.back : this.confirm)).focus();
+    (this.confirm.disabled ? this.hand.querySelector("[aria-pressed=true]") ?? this.back : this.confirm).focus({ preventScroll: true });
   }
 
   takeBack() {
@@ -119,7 +125,9 @@ class Ofc {
 
   send() {
     const action = this.whole();
-    if (action !== null && action !== undefined) this.play(action);
+    if (action === null || action === undefined) return;
+    this.sent = true;
+    this.play(action);
   }
 
   suggest(action) {

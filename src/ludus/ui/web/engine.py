@@ -288,6 +288,7 @@ def advise(deal: Deal, actions: tuple[int, ...], adviser: str) -> Json:
         raise Usage("an agent with memory can't say what it thinks: choose another for hints")
     else:
         ideas = [Idea(int(bot.choose(states.copy(), rng)[0]), 0, 1.0, 0.0)]
+    ideas = ideas[:1] + [idea for idea in ideas[1:] if idea.visits]
     return {
         "ideas": [_idea(game.rules, states[0], idea) for idea in ideas[:HINTS]],
         "heat": [[idea.action, round(idea.share, 4)] for idea in ideas[:HEAT] if idea.share > 0],

@@ -55,10 +55,10 @@ def no_such_game(name: str) -> None:
 
 
 def serve_scripts() -> None:
-    app.add_static_files(PLACE, STATIC, max_cache_age=0)
-
     @app.get(f"{PLACE}/games/{{name}}.js")
     def own(name: str) -> Response:
         if name in games.native_names() and (script := games.folder(name) / WEB_SCRIPT).exists():
             return FileResponse(script, media_type="text/javascript", headers={"cache-control": "no-cache"})
         return Response("there is no such game", 404)
+
+    app.add_static_files(PLACE, STATIC, max_cache_age=0)  # after it: the first that fits a path is taken

@@ -2,11 +2,11 @@
 // the game's own module.
 export default {
   template: `
-<div class="game">
+<div class="game" :data-turn="turn" :data-number="position?.number">
   <p class="status" role="status" aria-live="polite" :class="{problem: problem}">{{ problem || status || "Getting the game ready ..." }}</p>
   <div class="table">
     <div class="stage"><div ref="board" class="drawing" :aria-busy="!position"></div></div>
-    <aside v-if="about">
+    <aside v-if="about && drawn">
       <div class="bar" role="group" aria-label="This game">
         <template v-if="mode === 'play'">
           <button type="button" @click="$emit('hint', adviser)" :disabled="!position || position.over || thinking">Hint</button>
@@ -34,6 +34,7 @@ export default {
       </label>
       <div class="hints" aria-live="polite">
         <p v-if="thinking" class="note">Thinking ...</p>
+        <p v-else-if="!hints" class="note">{{ position?.over ? "The game is over." : "What an agent would play: its best moves, and on a board where they are." }}</p>
         <table v-else-if="hints && hints.ideas.length">
           <caption class="soft">{{ hints.by }}<span v-if="hints.values.length">: {{ worth }}</span></caption>
           <thead><tr><th>Move</th><th class="number">Share</th><th class="number">Value</th></tr></thead>
@@ -70,9 +71,10 @@ export default {
   },
   emits: ["play", "hint", "undo", "pause", "step", "go", "adviser", "begin", "describe"],
   data() {
-    return { adviser: "", seats: [], think: "", rules: {}, copied: false };
+    return { adviser: "", seats: [], think: "", rules: {}, copied: false, drawn: false };
   },
   computed: {
+    turn() { return !this.position ? "" : this.position.over ? "over" : this.names[this.position.turn] === "you" ? "you" : "others"; },
     agents() { return [...this.about.bots, ...(this.about.champion ? ["champion"] : []), ...this.about.runs.map((run) => "run " + run)]; },
     advisers() { return this.agents.filter((name) => name !== "random"); },
     players() { return this.mode === "play" ? ["you", ...this.agents] : this.agents; },
@@ -107,6 +109,7 @@ export default {
     draw() {
       if (!this.board || !this.position) return;
       this.board.update({ ...this.position, names: this.names }, this.hints);
+      this.drawn = true;
       this.$nextTick(() => { if (this.$refs.moves) this.$refs.moves.scrollTop = this.$refs.moves.scrollHeight; });
       this.explain();
     },

@@ -1,0 +1,443 @@
+"""Games in a real browser: whole games by clicks, by touch at phone size and by keyboard; watching; replays."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ludus import games, records
+from ludus.core import conformance
+from ludus.core.errors import Usage
+from ludus.games.ofc.web import OfcView
+
+CHROMIUM = os.environ.get("LUDUS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+needs_browser = pytest.mark.skipif(not CHROMIUM, reason="NO BROWSER: no chromium on the PATH or LUDUS_CHROMIUM")
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+SHORT = {"ofc": "?seats=2&hands=1&against=random"}
+PATIENCE_MS = 60_000
+
+
+# ---- what needs no browser
+
+
+@pytest.mark.parametrize(
+    ("game", "switches"),
+    [*((name, {}) for name in games.native_names()), ("blokus", {"board": "classic"}), ("ofc", {"seats": 2})],
+)
+def test_every_view_keeps_the_contract(game, switches):
+    opened = games.open(game, **switches)
+    conformance.check_view(opened.rules, opened.make_view())
+
+
+class ShowsAll(OfcView):
+    def show(self, state, seat, recent=()):
+        return {**super().show(state, seat, recent), "deck": int(state["deck"])}
+
+
+class OffersLess(OfcView):
+    def show(self, state, seat, recent=()):
+        shown = super().show(state, seat, recent)
+        return {**shown, "moves": shown["moves"][1:]}
+
+
+class OffersToAll(OfcView):
+    def show(self, state, seat, recent=()):
+        return super().show(state, None if seat == 2 else seat, recent)
+
+
+@pytest.mark.parametrize(
+    ("view", "said"),
+    [(ShowsAll, "hidden"), (OffersLess, "of the legal"), (OffersToAll, "is offered moves of seat")],
+)
+def test_a_view_that_breaks_the_contract_is_found(view, said):
+    rules = games.open("ofc").rules
+    with pytest.raises(conformance.Broken, match=said):
+        conformance.check_view(rules, view(rules))
+
+
+def test_a_game_without_a_view_of_its_own_is_shown_as_text():
+    from ludus.core.screen import PlainScreen
+    from ludus.core.view import PlainView, default_view
+
+    rules = games.open("tictactoe").rules
+    view = default_view(rules, PlainScreen(rules))
+    shown = view.show(rules.parse("X../.O./...")[0], 0)
+    assert isinstance(view, PlainView) and shown["text"] == "X../.O./..."
+    assert [0 + move[0] for move in shown["moves"]] == [1, 2, 3, 5, 6, 7, 8] and shown["moves"][0][1] == "b3"
+
+
+def test_only_listed_players_can_be_named(tmp_path, monkeypatch):
+    """Neither a folder beside the server, nor a path out of the folder of the runs."""
+    from ludus.ui.web import engine
+    from ludus.ui.web.sittings import Sittings
+    from ludus.ui.web.workers import Workers
+
+    champion = games.open("connect4").champion
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(champion, tmp_path / "sneaky")
+    shutil.copytree(champion, tmp_path / "runs" / "fine")
+    sittings = Sittings(tmp_path / "runs", 5, Workers())
+    assert sittings.player("run fine") == str(tmp_path / "runs" / "fine")
+    for name in ("run ../sneaky", f"run {tmp_path}/sneaky", "run sneaky"):
+        with pytest.raises(Usage, match="there is no"):
+            sittings.player(name)
+    for name in ("sneaky", "../sneaky", "./sneaky"):
+        with pytest.raises(Usage, match="no player"):
+            engine._bot("connect4", (), sittings.player(name), "0.1 s")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (None, "can begin"),
+        ({"seats": ["you"] * 1000, "rules": {}, "think": "1 s"}, "can begin"),
+        ({"seats": ["you"], "rules": {"hands": "9" * 1000}, "think": "1 s"}, "can begin"),
+        ({"seats": ["you"], "rules": {}, "think": "1 h"}, "thinking takes"),
+    ],
+)
+def test_what_a_browser_sends_is_bounded(given, said):
+    from ludus.ui.web.sittings import Setup
+
+    with pytest.raises(Usage, match=said):
+        Setup.read("ofc", given)
+
+
+def test_endless_games_are_refused():
+    from ludus.ui.web import engine
+
+    with pytest.raises(Usage, match="from 0 to 1000"):
+        engine.describe("ofc", ("hands=100000",), ())
+
+
+def test_games_of_a_match_are_recorded_and_read_back(ludus, tmp_path):
+    from ludus.ui.web import engine
+
+    code, _, _ = ludus("eval", "connect4", "--bots", "random", "greedy", "--games", "6", "--record", "x.games")
+    lines = Path("x.games").read_text().splitlines()
+    assert code == 0 and len(lines) == 6 and len({line.partition(" # ")[0] for line in lines}) == 6
+    for line in lines:
+        deal, actions = engine.read_record(line)
+        shown = engine.position(deal, actions)
+        assert shown["over"] and set(deal.names) == {"random", "greedy"}
+        score = {name: points for name, points in zip(deal.names, shown["score"], strict=True)}
+        assert records.parse(line, "").result == ", ".join(f"{n} {p:+g}" for n, p in score.items())
+
+
+def test_recorded_hands_deal_the_same_cards(ludus):
+    from ludus.ui.web import engine
+
+    match = ["eval", "ofc", "--bots", "greedy", "--against", "random", "--set", "seats=2", "hands=2"]
+    assert ludus(*match, "--hands", "12", "--record", "x.games")[0] == 0
+    for line in Path("x.games").read_text().splitlines():
+        assert engine.position(*engine.read_record(line))["over"]
+    assert "leave out --opening" in ludus(*match, "--opening", "1", "--record", "x.games")[2]
+
+
+def test_others_cards_stay_hidden_until_the_game_is_over():
+    from ludus.ui.web import engine
+    from ludus.ui.web.deal import Deal
+
+    deal = Deal("ofc", ("seats=2", "hands=1"), 3, ("", "greedy"), ("you", "greedy"), "0.1 s")
+    actions, hidden = (), set()
+    shown = engine.position(deal, actions)
+    while not shown["over"]:
+        state = engine._played(deal, actions)[-1][0][0]
+        theirs = [int(card) for card in state["discards"][1] if card != 255]
+        from ludus.games.ofc.cards import card_text
+
+        hidden |= {card_text(card) for card in theirs}
+        said = json.dumps({**shown, "log": [text for seat, text in shown["log"] if seat == 1]})
+        assert shown["text"] == "" and not any(f'"{card}"' in said for card in hidden)
+        if shown["turn"] == 0:
+            actions = (*actions, shown["moves"][0][0])
+            shown = engine.play(deal, actions[:-1], actions[-1])
+        else:
+            action, shown = engine.answer(deal, actions)
+            actions = (*actions, action)
+    assert hidden and all(card in shown["text"] for card in hidden)
+
+
+def test_a_policy_says_what_its_moves_are_worth():
+    from ludus.ui.web import engine
+    from ludus.ui.web.deal import Deal
+
+    deal = Deal("ofc", ("hands=1",), 3, ("", "greedy", "greedy"), ("you", "greedy", "greedy"), "0.1 s")
+    actions: tuple[int, ...] = ()
+    while (shown := engine.position(deal, actions))["turn"] != 0:
+        actions = (*actions, engine.answer(deal, actions)[0])
+    ideas = engine.advise(deal, actions, "champion")["ideas"]
+    values = [idea["value"] for idea in ideas]
+    assert values == sorted(values, reverse=True) and len(set(values)) > 1
+    assert {idea["action"] for idea in ideas} <= {move[0] for move in shown["moves"]}
+
+
+# ---- the server and the browser
+
+
+class Server:
+    """`ludus web` in a process of its own."""
+
+    def __init__(self, runs: Path, port: int = 0) -> None:
+        command = [sys.executable, "-m", "ludus.cli", "web", "--runs", str(runs), "--port", str(port)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=runs)
+        self.address = re.search(r"http://[^\s/]+", self.process.stdout.readline())[0]
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(20)
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def server(runs):
+    server = Server(runs)
+    yield server
+    server.end()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_page(browser, server):
+    """Open an address in a context of its own; whatever the console complains of fails the test."""
+    contexts, complaints = [], []
+
+    def open_page(path: str, **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+        page.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(server.address + path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not [text for text in complaints if "WebSocket" not in text and "ERR_CONNECTION" not in text]
+
+
+def number(page) -> int:
+    return int(page.locator(".game").get_attribute("data-number"))
+
+
+def wait_for_turn(page, after: int = -1) -> str:
+    """Until the person must move or the game is over: which of them."""
+    ready = """after => { const game = document.querySelector(".game"), turn = game?.dataset.turn;
+               return ["you", "over"].includes(turn) && Number(game.dataset.number) > after && turn }"""
+    return page.wait_for_function(ready, arg=after, polling=20).json_value()
+
+
+def choose(page, locator: str, how: str) -> None:
+    """A visible thing, by mouse or finger."""
+    first = page.locator(locator).first
+    first.tap() if how == "touch" else first.click()
+
+
+def to_board(page, target: str) -> None:
+    """Press Tab until the focus is on the board."""
+    for _ in range(40):
+        if page.evaluate("target => document.activeElement.matches(target)", target):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab never came to {target}")
+
+
+def walk_to(page, target: str) -> None:
+    """By arrow keys from the cell that has the focus to the nearest target."""
+    steps = page.evaluate(
+        """target => { const cells = [...document.querySelectorAll(".cell")];
+            const wide = getComputedStyle(document.querySelector(".cells")).gridTemplateColumns.split(" ").length
+              - (document.querySelector(".cells").firstElementChild.matches(".cell") ? 0 : 1);
+            const at = cells.indexOf(document.activeElement), place = n => [Math.floor(n / wide), n % wide];
+            const away = n => place(n).map((p, axis) => p - place(at)[axis]);
+            const far = n => away(n).reduce((sum, step) => sum + Math.abs(step), 0);
+            const found = cells.flatMap((cell, n) => cell.matches(target) ? [n] : []);
+            return away(found.reduce((best, n) => far(n) < far(best) ? n : best)) }""",
+        target,
+    )
+    for count, keys in zip(steps, (("ArrowUp", "ArrowDown"), ("ArrowLeft", "ArrowRight")), strict=True):
+        for _ in range(abs(count)):
+            page.keyboard.press(keys[count > 0])
+
+
+OPEN = ".cell:not([aria-disabled])"
+
+
+def move_on_a_board(page, how: str) -> None:
+    if how == "keys":
+        to_board(page, ".cell")
+        walk_to(page, OPEN)
+        page.keyboard.press("Enter")
+    else:
+        cells = page.locator(OPEN)
+        cell = cells.nth(number(page) % cells.count())  # here and there, so that nobody stacks one column
+        cell.tap() if how == "touch" else cell.click()
+
+
+def move_in_blokus(page, how: str) -> None:
+    if page.locator(".tools button", has_text="Pass").is_enabled():
+        return choose(page, ".tools button:has-text('Pass')", "click" if how == "keys" else how)
+    if how == "keys":
+        to_board(page, ".cell")
+        walk_to(page, ".cell.fits")
+        page.keyboard.press("Enter")
+    elif how == "touch":
+        cell = page.locator(f"[data-cell='{page.locator('.cell.fits').first.get_attribute('data-cell')}']")
+        cell.tap()  # shows it
+        assert page.locator(".cell.ghost.good").count() >= 1
+        cell.tap()  # places it
+    else:
+        page.locator(".cell.fits").first.click()
+
+
+def move_in_ofc(page, how: str) -> None:
+    place = page.locator
+    confirm = place(".tools button", has_text="Confirm")
+    while not confirm.is_enabled():
+        row = next(row for row in "bmt" if place(f".mine .row.open[data-row={row}]").count())
+        if how == "keys":
+            to_board(page, ".hand .card, .tools button")
+            page.keyboard.press(row)
+        else:
+            choose(page, f".mine [data-row={row}]", how)
+    page.keyboard.press("Enter") if how == "keys" else choose(page, ".tools button:has-text('Confirm')", how)
+
+
+MOVES = {"blokus": move_in_blokus, "ofc": move_in_ofc}
+
+
+def play_to_the_end(page, game: str, how: str) -> int:
+    """How many decisions the person had."""
+    decisions, turn = 0, wait_for_turn(page)
+    while turn == "you":
+        before = number(page)
+        MOVES.get(game, move_on_a_board)(page, how)
+        decisions += 1
+        turn = wait_for_turn(page, before)
+    return decisions
+
+
+@needs_browser
+@pytest.mark.parametrize("how", ["click", "touch", "keys"])
+@pytest.mark.parametrize("game", games.native_names())
+def test_a_whole_game(open_page, game, how):
+    page = open_page(
+        f"/play/{game}{SHORT.get(game, '?against=random')}", **(PHONE if how == "touch" else {})
+    )
+    assert play_to_the_end(page, game, how) >= 3
+    assert "Final score: you" in page.locator(".status").inner_text()
+    if game == "ofc":
+        dialog = page.locator("dialog")
+        assert "This hand: you" in dialog.inner_text()
+        page.keyboard.press("Enter") if how == "keys" else choose(page, "dialog button", how)
+        dialog.wait_for(state="hidden")
+    if how == "touch":
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "wider than the phone"
+
+
+@needs_browser
+def test_hints_undo_copy_and_a_new_game(open_page):
+    page = open_page("/play/tictactoe?against=greedy", permissions=["clipboard-read", "clipboard-write"])
+    wait_for_turn(page)
+    page.get_by_role("button", name="Hint").click()
+    page.locator(".hints tbody tr").first.wait_for()
+    assert page.locator(".cell .heat").count() >= 1  # where the search would play
+    assert re.search(r"search: you [+-]?\d", page.locator(".hints caption").inner_text())
+    page.locator(".hints .idea").first.click()
+    assert page.evaluate("document.activeElement.matches('.cell')")
+    page.keyboard.press("Enter")
+    assert wait_for_turn(page, 0) == "you" and number(page) == 2
+    page.get_by_role("button", name="Copy game").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert "--against greedy |" in page.evaluate("navigator.clipboard.readText()")
+    page.get_by_role("button", name="Undo").click()
+    page.wait_for_function("document.querySelector('.game').dataset.number === '0'")
+    page.get_by_label("Seat 1").select_option("random")
+    page.get_by_label("Seat 2").select_option("you")
+    before = page.url
+    page.get_by_role("button", name="New game").click()
+    assert wait_for_turn(page, 0) == "you" and number(page) == 1 and page.url != before
+
+
+@needs_browser
+def test_two_tabs_in_one_game_and_a_restart(open_page, server, runs):
+    first = open_page("/play/tictactoe?against=greedy")
+    wait_for_turn(first)
+    second = open_page(first.url.removeprefix(server.address))
+    wait_for_turn(second)
+    first.locator("[data-cell='4']").click()
+    wait_for_turn(second, 0)
+    assert second.locator("[data-cell='4']").get_attribute("aria-label") == "b2: X"
+    turn = number(first)
+    port = int(server.address.rpartition(":")[2])
+    server.end()
+    server.process = Server(runs, port).process
+    for page in (first, second):  # they come back by themselves, to the same position
+        page.wait_for_function("!window.socket || window.socket.connected", timeout=PATIENCE_MS)
+    second.wait_for_function("document.querySelectorAll('.cell').length === 9")
+    assert wait_for_turn(second) == "you" and number(second) == turn
+    second.locator(OPEN).first.click()
+    wait_for_turn(first, turn)
+    assert number(first) == number(second) > turn
+
+
+@needs_browser
+def test_agents_are_watched_and_a_recorded_game_is_replayed(open_page, runs, ludus):
+    assert ludus("eval", "tictactoe", "--bots", "random", "greedy", "--games", "2", "--record", "x.games")[0] == 0
+    shutil.copy("x.games", runs / "x.games")
+    live = open_page("/watch/tictactoe?against=random")
+    assert wait_for_turn(live) == "over"
+    assert "Final score: random" in live.locator(".status").inner_text()
+    page = open_page("/watch")
+    page.get_by_role("link", name=re.compile("^tictactoe --seed")).first.click()
+    page.locator(".hints tbody tr").first.wait_for()
+    assert number(page) == 0 and page.locator(".cell .heat").count() >= 1
+    page.get_by_role("button", name="Next move").click()
+    page.wait_for_function("document.querySelector('.game').dataset.number === '1'")
+    page.get_by_role("button", name="Last position").click()
+    page.wait_for_function("document.querySelector('.status').innerText.includes('Final score')")
+    broken = open_page("/replay?text=nonsense")
+    broken.locator(".status.problem").wait_for()
+    assert "not a record" in broken.locator(".status").inner_text()
+
+
+NAMELESS = """() => [...document.querySelectorAll("button, a, input, select")].filter(each =>
+    !(each.getAttribute("aria-label") || each.innerText.trim() || each.labels?.length)).map(each => each.outerHTML)"""
+SHIFTS = """() => new Promise(done => { let sum = 0; new PerformanceObserver(list => {
+    for (const shift of list.getEntries()) if (!shift.hadRecentInput) sum += shift.value;
+    }).observe({ type: "layout-shift", buffered: true }); setTimeout(() => done(sum), 300) })"""
+
+
+@needs_browser
+@pytest.mark.parametrize("options", [{}, {**PHONE, "color_scheme": "dark"}], ids=["desk", "phone"])
+@pytest.mark.parametrize("path", ["/play", "/play/blokus?board=classic&against=random", "/play/ofc", "/watch"])
+def test_pages_stay_put_and_everything_has_a_name(open_page, path, options):
+    page = open_page(path, **options)
+    if path.count("/") > 1:
+        wait_for_turn(page)
+    assert page.evaluate(NAMELESS) == []
+    assert page.evaluate(SHIFTS) < 0.1
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
