@@ -1,11 +1,10 @@
-"""Games in a real browser: whole games by clicks, by touch at phone size and by keyboard; watching; replays."""
+"""Games in a real browser: whole ones by clicks, by touch at phone size and by keyboard; watching, replays."""
 
 import json
 import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +17,9 @@ from ludus.core.errors import Usage
 from ludus.games.ofc.web import OfcView
 
 CHROMIUM = os.environ.get("LUDUS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-needs_browser = pytest.mark.skipif(not CHROMIUM, reason="NO BROWSER: no chromium on the PATH or LUDUS_CHROMIUM")
+needs_browser = pytest.mark.skipif(
+    not CHROMIUM, reason="NO BROWSER: no chromium on the PATH or LUDUS_CHROMIUM"
+)
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 SHORT = {"ofc": "?seats=2&hands=1&against=random"}
 PATIENCE_MS = 60_000
@@ -119,7 +120,9 @@ def test_endless_games_are_refused():
 def test_games_of_a_match_are_recorded_and_read_back(ludus, tmp_path):
     from ludus.ui.web import engine
 
-    code, _, _ = ludus("eval", "connect4", "--bots", "random", "greedy", "--games", "6", "--record", "x.games")
+    code, _, _ = ludus(
+        "eval", "connect4", "--bots", "random", "greedy", "--games", "6", "--record", "x.games"
+    )
     lines = Path("x.games").read_text().splitlines()
     assert code == 0 and len(lines) == 6 and len({line.partition(" # ")[0] for line in lines}) == 6
     for line in lines:
@@ -162,6 +165,23 @@ def test_others_cards_stay_hidden_until_the_game_is_over():
             action, shown = engine.answer(deal, actions)
             actions = (*actions, action)
     assert hidden and all(card in shown["text"] for card in hidden)
+
+
+def test_fantasyland_is_shown_to_its_seat_alone():
+    from ludus.core import seeds
+
+    rules, bot = games.open("ofc", hands=4).rules, games.open("ofc", hands=4).bot("greedy")
+    states, rng, choices = rules.blank(64), seeds.rows(1, 64), seeds.rows(2, 64)
+    rules.deal(states, rng)
+    while not (found := (states["fantasy_cards"] > 0).any(1)).any():
+        rules.play(states, bot.choose(states, choices), rng)
+    state = states[found][0]
+    seat = int((state["fantasy_cards"] > 0).argmax())
+    cards = int(state["fantasy_cards"][seat])
+    for viewer in range(3):
+        shown = OfcView(rules).show(state, viewer)["boards"][seat]
+        assert shown["fantasy"] == cards and len(shown["fantasy_hand"]) == (cards if viewer == seat else 0)
+    assert len(OfcView(rules).show(state, None)["boards"][seat]["fantasy_hand"]) == cards
 
 
 def test_a_policy_says_what_its_moves_are_worth():
@@ -321,6 +341,8 @@ def move_in_ofc(page, how: str) -> None:
         if how == "keys":
             to_board(page, ".hand .card, .tools button")
             page.keyboard.press(row)
+        elif how == "click" and number(page) < 2:
+            place(".hand .card").last.drag_to(place(f".mine [data-row={row}]"))
         else:
             choose(page, f".mine [data-row={row}]", how)
     page.keyboard.press("Enter") if how == "keys" else choose(page, ".tools button:has-text('Confirm')", how)
@@ -344,9 +366,7 @@ def play_to_the_end(page, game: str, how: str) -> int:
 @pytest.mark.parametrize("how", ["click", "touch", "keys"])
 @pytest.mark.parametrize("game", games.native_names())
 def test_a_whole_game(open_page, game, how):
-    page = open_page(
-        f"/play/{game}{SHORT.get(game, '?against=random')}", **(PHONE if how == "touch" else {})
-    )
+    page = open_page(f"/play/{game}{SHORT.get(game, '?against=random')}", **(PHONE if how == "touch" else {}))
     assert play_to_the_end(page, game, how) >= 3
     assert "Final score: you" in page.locator(".status").inner_text()
     if game == "ofc":
@@ -383,6 +403,39 @@ def test_hints_undo_copy_and_a_new_game(open_page):
 
 
 @needs_browser
+def test_pieces_are_turned_and_flipped_and_show_where_they_fit(open_page):
+    page = open_page("/play/blokus?against=random")
+    wait_for_turn(page)
+    page.get_by_label("Piece L5", exact=True).click()
+    piece = page.locator(".tray [aria-pressed=true] svg")
+    first = piece.inner_html()
+    seen = [first]
+    for turn in (
+        lambda: page.get_by_role("button", name="Turn").click(),
+        lambda: (page.locator("[data-cell='60']").hover(), page.mouse.wheel(0, 100)),
+        lambda: page.keyboard.press("r"),
+    ):
+        page.locator(".tray [aria-pressed=true]").focus()
+        turn()
+        page.wait_for_function(
+            "before => document.querySelector('.tray [aria-pressed=true] svg').innerHTML !== before",
+            arg=seen[-1],
+        )
+        seen.append(piece.inner_html())
+    page.get_by_role("button", name="Turn").click()
+    assert len({*seen}) == 4 and piece.inner_html() == first
+    page.keyboard.press("f")
+    assert piece.inner_html() not in seen
+    fitting = page.locator(".cell.fits")
+    fitting.first.hover()
+    assert page.locator(".cell.ghost.good").count() == 5  # before any click
+    page.locator("[data-cell='195']").hover()
+    assert page.locator(".cell.ghost.wrong").count() >= 1 and page.locator(".cell.good").count() == 0
+    page.locator("[data-cell='195']").click(force=True)
+    assert number(page) == 0
+
+
+@needs_browser
 def test_two_tabs_in_one_game_and_a_restart(open_page, server, runs):
     first = open_page("/play/tictactoe?against=greedy")
     wait_for_turn(first)
@@ -406,7 +459,10 @@ def test_two_tabs_in_one_game_and_a_restart(open_page, server, runs):
 
 @needs_browser
 def test_agents_are_watched_and_a_recorded_game_is_replayed(open_page, runs, ludus):
-    assert ludus("eval", "tictactoe", "--bots", "random", "greedy", "--games", "2", "--record", "x.games")[0] == 0
+    assert (
+        ludus("eval", "tictactoe", "--bots", "random", "greedy", "--games", "2", "--record", "x.games")[0]
+        == 0
+    )
     shutil.copy("x.games", runs / "x.games")
     live = open_page("/watch/tictactoe?against=random")
     assert wait_for_turn(live) == "over"
@@ -433,7 +489,9 @@ SHIFTS = """() => new Promise(done => { let sum = 0; new PerformanceObserver(lis
 
 @needs_browser
 @pytest.mark.parametrize("options", [{}, {**PHONE, "color_scheme": "dark"}], ids=["desk", "phone"])
-@pytest.mark.parametrize("path", ["/play", "/play/blokus?board=classic&against=random", "/play/ofc", "/watch"])
+@pytest.mark.parametrize(
+    "path", ["/play", "/play/blokus?board=classic&against=random", "/play/ofc", "/watch"]
+)
 def test_pages_stay_put_and_everything_has_a_name(open_page, path, options):
     page = open_page(path, **options)
     if path.count("/") > 1:

@@ -62,7 +62,7 @@ class Blokus extends Board {
       if (event.pointerType === "mouse" && event.target.dataset.cell) this.point(Number(event.target.dataset.cell));
     });
     this.grid.addEventListener("wheel", (event) => { event.preventDefault(); this.change(turned); }, { passive: false });
-    this.tray.addEventListener("keydown", (event) => this.key(event));
+    root.addEventListener("keydown", (event) => this.letter(event));
   }
 
   update(view, hints) {
@@ -117,8 +117,10 @@ class Blokus extends Board {
   }
 
   change(how) {
+    if (!this.squares.length) return;
     this.squares = how(this.squares);
     this.ghost = null;
+    this.drawTray();
     if (this.pointed >= 0) this.point(this.pointed);
     else this.redraw();
   }
@@ -182,11 +184,12 @@ class Blokus extends Board {
     if (number >= 0 && this.cells[number].matches(":focus-visible")) this.point(number);
   }
 
-  key(event) {
+  letter(event) {
     const keys = { r: () => this.change(turned), f: () => this.change(flipped), n: () => this.next(1), p: () => this.next(-1) };
     const run = !event.ctrlKey && !event.metaKey && keys[event.key.toLowerCase()];
-    if (run) { event.preventDefault(); run(); }
-    else if (this.grid.contains(event.target)) super.key(event);
+    if (!run) return;
+    event.preventDefault();
+    run();
   }
 
   redraw() {

@@ -4,7 +4,8 @@ import { addStyle, element } from "/web/board.js";
 addStyle("ofc", `
 .ofc { --card: min(3.1rem, 13vw); max-width: 46rem; margin: 0 auto; }
 .ofc .heading { margin: 0 0 .5rem; min-height: 1.4rem; }
-.ofc .others { display: flex; flex-wrap: wrap; gap: .75rem; --card: min(2rem, 9vw); min-height: 10.5rem; }
+.ofc .others { display: flex; flex-wrap: wrap; gap: .75rem; --card: min(2rem, 6vw); min-height: 10.5rem; }
+.ofc .others .out { --card: 1.1rem; display: flex; align-items: center; gap: .2rem; margin: .3rem 0 0; }
 .ofc .seat { border: 1px solid var(--line); border-radius: var(--round); padding: .5rem; background: var(--raised); }
 .ofc .seat.turn { border-color: var(--accent); }
 .ofc .seat h3 { font-size: .95rem; line-height: 1.3; font-weight: 600; margin: 0 0 .3rem; }
@@ -172,7 +173,7 @@ class Ofc {
       ? [element("p", {}, `Fantasyland: ${board.fantasy} cards${board.fantasy_hand.length ? "" : ", face down"}`),
         element("div", {}, ...board.fantasy_hand.map((card) => cardOf(card)))]
       : board.rows.map((cards, row) => this.row(board, row));
-    const out = board.discards.length ? [element("p", { class: "note" }, "discarded ", ...board.discards.map((card) => cardOf(card)))] : [];
+    const out = board.discards.length ? [element("p", { class: "note out" }, "discarded", ...board.discards.map((card) => cardOf(card)))] : [];
     const turn = this.view.turn === board.seat ? " turn" : "";
     return element("section", { class: `seat${turn}`, "aria-label": `Board of ${this.title(board)}` }, element("h3", {}, this.title(board)), ...body, ...out);
   }
@@ -266,8 +267,9 @@ class Ofc {
   // ---- showdown
 
   explain(box, hand) {
-    const board = (each) => element("div", {},
-      element("h3", {}, `${each.name}${each.fantasy ? " (Fantasyland)" : ""}${each.foul ? " fouls" : ""}`),
+    const who = (each, seat) => (each.name === "you" ? "you" : `${each.name}, ${this.view.names?.[seat] ?? ""}`);
+    const board = (each, seat) => element("div", {},
+      element("h3", {}, `${who(each, seat)}${each.fantasy ? " (Fantasyland)" : ""}${each.foul ? " fouls" : ""}`),
       ...each.rows.flatMap((row) => [element("div", {}, ...row.cards.map((card) => cardOf(card))), element("p", { class: each.foul ? "foul" : "soft" }, row.name)]));
     box.classList.add("ofc-showdown");
     box.replaceChildren(element("h2", {}, hand.title), element("div", { class: "boards" }, ...hand.boards.map(board)),

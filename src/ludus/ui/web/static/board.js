@@ -24,6 +24,15 @@ export function inkOn(colour) {
   return 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2] > 0.18 ? "#000000" : "#ffffff";
 }
 
+const [COLD, HOT] = [[253, 224, 239], [142, 1, 82]]; // pink to purple, because no game's pieces have these colours
+
+export function heatColour(share) {
+  const warmth = Math.sqrt(Math.min(1, share)); // the root, so that second thoughts show too
+  return `#${COLD.map((cold, part) => Math.round(cold + warmth * (HOT[part] - cold)).toString(16).padStart(2, "0")).join("")}`;
+}
+
+const SEEN = 0.005;
+
 addStyle("board", `
 .ludus-board { width: 100%; max-width: var(--board-width, 34rem); margin: 0 auto; touch-action: manipulation; }
 .ludus-board .cells { display: grid; gap: 2px; user-select: none; }
@@ -35,7 +44,7 @@ addStyle("board", `
 .ludus-board .cells .cell.round { border-radius: 50%; }
 .ludus-board .cells .cell.fresh { box-shadow: inset 0 0 0 3px var(--ink), inset 0 0 0 5px var(--ground); }
 .ludus-board .cells .cell:focus-visible { outline-offset: -1px; z-index: 2; }
-.ludus-board .cells .cell .heat { font-size: .8em; font-weight: 400; }
+.ludus-board .cells .cell .heat { font-size: .7em; font-weight: 400; }
 `);
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -99,11 +108,12 @@ export class Board {
   draw(cell, number, heat) {
     const owner = this.view.cells[number];
     const move = this.pick(number, this.view);
-    const colour = owner >= 0 ? this.view.colours[owner] : "";
+    const warm = owner < 0 && heat >= SEEN;
+    const colour = owner >= 0 ? this.view.colours[owner] : warm ? heatColour(heat) : "";
     cell.className = `cell${this.round ? " round" : ""}${this.view.fresh.includes(number) ? " fresh" : ""}`;
-    cell.style.background = colour || (heat >= 0.005 ? `color-mix(in srgb, #8e0152 ${Math.round(100 * Math.sqrt(Math.min(1, heat)))}%, #fde0ef)` : "");
-    cell.style.color = colour ? inkOn(colour) : heat >= 0.005 ? (heat > 0.2 ? "#ffffff" : "#000000") : "";
-    const said = owner >= 0 ? this.view.marks[owner] : heat >= 0.005 ? `${Math.min(99, Math.round(100 * heat))}%` : "";
+    cell.style.background = colour;
+    cell.style.color = colour ? inkOn(colour) : "";
+    const said = owner >= 0 ? this.view.marks[owner] : warm ? `${Math.min(99, Math.round(100 * heat))}` : "";
     cell.replaceChildren(...(said ? [element("span", { class: owner >= 0 ? "mark" : "heat" }, said)] : []));
     cell.setAttribute("aria-label", `${this.name(number)}: ${owner >= 0 ? this.view.marks[owner] : "free"}`);
     if (move) cell.removeAttribute("aria-disabled");

@@ -5,7 +5,7 @@ export default {
 <div class="game" :data-turn="turn" :data-number="position?.number">
   <p class="status" role="status" aria-live="polite" :class="{problem: problem}">{{ problem || status || "Getting the game ready ..." }}</p>
   <div class="table">
-    <div class="stage"><div ref="board" class="drawing" :aria-busy="!position"></div></div>
+    <div class="stage"><div ref="board" class="drawing" :class="{shown: mode !== 'play'}" :aria-busy="!position"></div></div>
     <aside v-if="about && drawn">
       <div class="bar" role="group" aria-label="This game">
         <template v-if="mode === 'play'">
