@@ -222,7 +222,7 @@ export default {
       const series = [];
       for (const line of lines) {
         const paint = color(`series-${line.color + 1}`);
-        const plain = { type: "line", name: line.label, showSymbol: line.points.length < 3, symbolSize: 6, animation: false,
+        const plain = { type: "line", name: line.label, showSymbol: line.points.length < 30, symbolSize: 5, animation: false,
           color: paint, sampling: undefined, lineStyle: { width: 1.5 } };
         if (line.stacked) series.push({ ...plain, data: line.points, stack: "all", areaStyle: { opacity: 0.6 }, lineStyle: { width: 0 } });
         else if (this.smoothing) {
@@ -244,7 +244,7 @@ export default {
         toolbox: { show: true, itemSize: 0, feature: { dataZoom: { yAxisIndex: "none", title: {} } } },
         xAxis: { type: "value", min: edges[0] ?? "dataMin", max: edges[1] ?? "dataMax", ...axis, splitLine: { show: false },
           axisLine: { onZero: false, lineStyle: { color: color("border") } },
-          axisLabel: { ...text, hideOverlap: true, formatter: (value) => this.number(value) + (this.axis === "hours" ? " h" : "") } },
+          axisLabel: { ...text, hideOverlap: true, alignMaxLabel: "right", formatter: (value) => this.number(value) + (this.axis === "hours" ? " h" : "") } },
         yAxis: { type: log ? "log" : "value", scale: !chart.kind || chart.kind === "line", max: chart.kind === "line" ? null : 100, ...axis,
           axisLabel: { ...text, formatter: format } },
         series,
