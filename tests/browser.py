@@ -1,8 +1,7 @@
-"""Tests in a real browser: `chromium` on the PATH or $LUDUS_CHROMIUM, and `ludus web` as a process of its own."""
+"""Tests in a real browser, `chromium` on the PATH or $LUDUS_CHROMIUM, and `ludus web` in its own process."""
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -43,37 +42,43 @@ def chromium():
 
 
 class Visit:
-    """A page that remembers everything that went wrong and everything that came from the server."""
+    """Pages of one visitor, and all that went wrong in them."""
 
-    def __init__(self, browser, **options):
+    def __init__(self, browser, expected: str = "", listening: bool = False, **options):
+        """expected: problems with this text are none. listening: keep what comes from the server"""
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
-        self.context.set_default_timeout(20_000)
+        self.context.set_default_timeout(60_000)
+        self.expected, self.listening = expected, listening
         self.problems: list[str] = []
         self.received: list[str] = []
 
     def open(self, url: str):
         page = self.context.new_page()
-        page.on("console", lambda message: message.type == "error" and self.problems.append(message.text))
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("response", self._keep)
-        page.on("websocket", self._listen)
+        page.on("console", lambda message: message.type == "error" and self._note(message.text))
+        page.on("pageerror", lambda error: self._note(str(error)))
+        if self.listening:
+            page.on("response", self._keep)
+            page.on("websocket", lambda channel: channel.on("framereceived", self._hear))
         page.goto(url)
         page.wait_for_selector("main h1")
         return page
 
-    def _keep(self, response):
-        self.received.append(f"{response.url} {response.all_headers()}")
-        if 200 <= response.status < 300 and not response.url.startswith(("blob:", "data:")):
-            if "/_nicegui/" not in response.url:
-                self.received.append(response.body().decode(errors="replace"))
+    def _note(self, problem: str) -> None:
+        if not (self.expected and self.expected in problem):
+            self.problems.append(problem)
 
-    def _listen(self, channel):
-        channel.on("framereceived", lambda frame: self.received.append(str(frame)))
+    def _keep(self, response) -> None:
+        self.received.append(f"{response.url} {response.all_headers()}")
+        if 200 <= response.status < 300 and "/_nicegui/" not in response.url:
+            self.received.append(response.body().decode(errors="replace"))
+
+    def _hear(self, frame) -> None:
+        self.received.append(str(frame))
 
 
 @pytest.fixture
 def visit(chromium):
-    """Visits whose pages may not have had an error by the end of the test."""
+    """Makes visits, in whose pages nothing may have gone wrong by the end of the test."""
     made: list[Visit] = []
 
     def visit(**options) -> Visit:
@@ -84,6 +89,10 @@ def visit(chromium):
     for one in made:
         one.context.close()
     assert [one.problems for one in made] == [[]] * len(made)
+
+
+def accessibility_problems(page) -> list[str]:
+    return page.evaluate((Path(__file__).parent / "accessible.js").read_text())
 
 
 class WebServer:
@@ -121,9 +130,3 @@ def web(tmp_path_factory):
     server = WebServer(runs)
     yield server, runs
     server.stop()
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]

@@ -7,12 +7,16 @@ import sys
 from ludus.core.errors import Failure, Usage
 from ludus.store.disk import reason
 
+MOST_PORT = 65535
+
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket that takes connections, which wait until somebody serves them."""
+    if not 0 <= port <= MOST_PORT:
+        raise Usage(f"--port {port} is none: choose one from 0 to {MOST_PORT}")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (socket.gaierror, OverflowError) as error:
+    except socket.gaierror as error:
         raise Usage(f"can't listen at {host} port {port}: {error.args[-1]}") from None
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)

@@ -11,14 +11,13 @@ NAMED = re.compile(
     r"(?i)\b([\w-]*(?:secret|token|passw\w*|credentials?|api[_-]?key|webhook|authorization)[\w-]*)"
     r"(\s*[=:]\s*|\s+is\s+)(\"[^\"]*\"|'[^']*'|(?:(?:bearer|basic)\s+)?\S+)"
 )
-HARMLESS = ("notify_minutes", "notify_decisions")
 
 
 def safe(value: Any, key: str = "") -> Any:
     """A value of a configuration or an event, and all that is in it. key: its name"""
     if isinstance(value, dict):
         return {text(str(name)): safe(inner, str(name)) for name, inner in value.items()}
-    if value not in ("", None, (), []) and SECRET_KEY.search(key) and key not in HARMLESS:
+    if isinstance(value, str | list | tuple) and value and SECRET_KEY.search(key):
         return HIDDEN
     if isinstance(value, list | tuple):
         return [safe(inner) for inner in value]

@@ -20,7 +20,7 @@ from ludus.ui.web.site import Site
 
 TOKEN_VARIABLE, TOKEN_LENGTH = "LUDUS_WEB_TOKEN", 16
 TERMINATED = 128 + signal.SIGTERM
-RECONNECT_S = 10.0
+RECONNECT_S = 20.0
 """A page that was away for so long is loaded anew."""
 
 

@@ -13,8 +13,8 @@ export default {
           <output>{{ smoothing.toFixed(2) }}</output></label>
         <label><input type="checkbox" v-model="log" @change="drawAll"> Log scale</label>
         <label>X axis <select v-model="axis" @change="drawAll"><option>decisions</option><option>hours</option></select></label>
-        <label>From <input type="number" class="edge" v-model.lazy="low" @change="zoomTyped" min="0" placeholder="decisions"></label>
-        <label>to <input type="number" class="edge" v-model.lazy="high" @change="zoomTyped" min="0" placeholder="decisions"></label>
+        <label>From <input type="number" class="edge" :value="low" @change="zoomTyped({ low: $event.target.value })" min="0" placeholder="decisions"></label>
+        <label>to <input type="number" class="edge" :value="high" @change="zoomTyped({ high: $event.target.value })" min="0" placeholder="decisions"></label>
         <button type="button" @click="zoom(null)" :disabled="!range">Reset zoom</button>
         <a v-for="run in runs" class="button" :href="url(run, 'metrics.csv')" :download="run + '.csv'">CSV{{ runs.length > 1 ? " of " + run : "" }}</a>
       </div>
@@ -267,7 +267,8 @@ export default {
       if (part?.startValue === undefined) return;
       this.zoom([this.decisions(part.startValue), this.decisions(part.endValue)]);
     },
-    zoomTyped() {
+    zoomTyped(typed) {
+      Object.assign(this, typed);
       if (this.low === "" && this.high === "") return this.zoom(null);
       const last = Math.max(...this.runs.map((run) => this.known[run]?.clock[0].at(-1) ?? 0));
       const range = [Number(this.low || 0), Number(this.high || last)];
