@@ -303,7 +303,7 @@ def web(*, runs: str = "runs", host: str = "127.0.0.1", port: int = 8484) -> Non
 
     Args:
         runs: The folder that holds the runs.
-        host: The address to listen at. Any but this machine's own asks visitors for a token, which is printed.
+        host: The address to listen at. Any but this machine's own asks visitors for a token, which it prints.
         port: 0 takes one that is free.
     """
     from ludus.commands import web as command

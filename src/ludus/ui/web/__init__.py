@@ -10,12 +10,10 @@ from pathlib import Path
 
 from ludus.core import extras
 
-PORT = 8484
+HOST, PORT = "127.0.0.1", 8484
 
 
-def serve(
-    runs: Path, host: str = "127.0.0.1", port: int = PORT, listener: socket.socket | None = None
-) -> None:
+def serve(runs: Path, host: str = HOST, port: int = PORT, listener: socket.socket | None = None) -> None:
     """Serve until interrupted. listener: a socket that listens already; default: bind host and port"""
     refuse_without_library("ludus web")
     from ludus.ui.web import server

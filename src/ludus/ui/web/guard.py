@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -28,13 +29,7 @@ HEADERS = {
     "frame-ancestors 'none'; form-action 'self'; base-uri 'self'",
 }
 YEAR_S = 365 * 86400
-LOGIN = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Ludus</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>:root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:26rem;margin:15vh auto;
-padding:0 1rem}input,button{font:inherit;padding:.5rem;width:100%;box-sizing:border-box;margin-top:.5rem}</style>
-</head><body><main><h1>Ludus</h1><p>SAID</p><form method="post" action="/enter"><label for="token">Token</label>
-<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
-<button>Enter</button></form></main></body></html>"""
+LOGIN = (Path(__file__).parent / "static" / "login.html").read_text()
 
 
 class Guard:
