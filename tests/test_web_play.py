@@ -1,28 +1,20 @@
-"""Games in a real browser: whole ones by clicks, by touch at phone size and by keyboard; watching, replays."""
+"""Games in a real browser: whole ones by clicks, by touch at phone size and by keys; watching and replaying."""
 
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from browser import accessibility_problems
 from ludus import games, records
 from ludus.core import conformance
 from ludus.core.errors import Usage
 from ludus.games.ofc.web import OfcView
 
-CHROMIUM = os.environ.get("LUDUS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-needs_browser = pytest.mark.skipif(
-    not CHROMIUM, reason="NO BROWSER: no chromium on the PATH or LUDUS_CHROMIUM"
-)
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 SHORT = {"ofc": "?seats=2&hands=1&against=random"}
-PATIENCE_MS = 60_000
 
 
 # ---- what needs no browser
@@ -198,65 +190,13 @@ def test_a_policy_says_what_its_moves_are_worth():
     assert {idea["action"] for idea in ideas} <= {move[0] for move in shown["moves"]}
 
 
-# ---- the server and the browser
-
-
-class Server:
-    """`ludus web` in a process of its own."""
-
-    def __init__(self, runs: Path, port: int = 0) -> None:
-        command = [sys.executable, "-m", "ludus.cli", "web", "--runs", str(runs), "--port", str(port)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=runs)
-        self.address = re.search(r"http://[^\s/]+", self.process.stdout.readline())[0]
-
-    def end(self) -> None:
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(20)
-        self.process.stdout.close()
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return tmp_path_factory.mktemp("runs")
-
-
-@pytest.fixture(scope="module")
-def server(runs):
-    server = Server(runs)
-    yield server
-    server.end()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
-        yield chromium
-        chromium.close()
+# ---- in the browser
 
 
 @pytest.fixture
-def open_page(browser, server):
-    """Open an address in a context of its own; whatever the console complains of fails the test."""
-    contexts, complaints = [], []
-
-    def open_page(path: str, **options):
-        context = browser.new_context(**options)
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE_MS)
-        page = context.new_page()
-        page.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(server.address + path)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not [text for text in complaints if "WebSocket" not in text and "ERR_CONNECTION" not in text]
+def open_page(web, visit):
+    """Open an address of the server, in a visit of its own."""
+    return lambda path, **options: visit(**options).open(web[0].url + path)
 
 
 def number(page) -> int:
@@ -289,8 +229,8 @@ def walk_to(page, target: str) -> None:
     """By arrow keys from the cell that has the focus to the nearest target."""
     steps = page.evaluate(
         """target => { const cells = [...document.querySelectorAll(".cell")];
-            const wide = getComputedStyle(document.querySelector(".cells")).gridTemplateColumns.split(" ").length
-              - (document.querySelector(".cells").firstElementChild.matches(".cell") ? 0 : 1);
+            const grid = document.querySelector(".cells"), named = !grid.firstElementChild.matches(".cell");
+            const wide = getComputedStyle(grid).gridTemplateColumns.split(" ").length - named;
             const at = cells.indexOf(document.activeElement), place = n => [Math.floor(n / wide), n % wide];
             const away = n => place(n).map((p, axis) => p - place(at)[axis]);
             const far = n => away(n).reduce((sum, step) => sum + Math.abs(step), 0);
@@ -362,7 +302,6 @@ def play_to_the_end(page, game: str, how: str) -> int:
     return decisions
 
 
-@needs_browser
 @pytest.mark.parametrize("how", ["click", "touch", "keys"])
 @pytest.mark.parametrize("game", games.native_names())
 def test_a_whole_game(open_page, game, how):
@@ -378,7 +317,6 @@ def test_a_whole_game(open_page, game, how):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "wider than the phone"
 
 
-@needs_browser
 def test_hints_undo_copy_and_a_new_game(open_page):
     page = open_page("/play/tictactoe?against=greedy", permissions=["clipboard-read", "clipboard-write"])
     wait_for_turn(page)
@@ -402,7 +340,6 @@ def test_hints_undo_copy_and_a_new_game(open_page):
     assert wait_for_turn(page, 0) == "you" and number(page) == 1 and page.url != before
 
 
-@needs_browser
 def test_pieces_are_turned_and_flipped_and_show_where_they_fit(open_page):
     page = open_page("/play/blokus?against=random")
     wait_for_turn(page)
@@ -435,35 +372,34 @@ def test_pieces_are_turned_and_flipped_and_show_where_they_fit(open_page):
     assert number(page) == 0
 
 
-@needs_browser
-def test_two_tabs_in_one_game_and_a_restart(open_page, server, runs):
-    first = open_page("/play/tictactoe?against=greedy")
+def test_two_tabs_in_one_game_and_a_restart(open_page, web):
+    server, _ = web
+    first = open_page("/play/tictactoe?against=greedy", expected="ERR_CONNECTION")
     wait_for_turn(first)
-    second = open_page(first.url.removeprefix(server.address))
+    second = open_page(first.url.removeprefix(server.url), expected="ERR_CONNECTION")
     wait_for_turn(second)
     first.locator("[data-cell='4']").click()
-    wait_for_turn(second, 0)
+    assert wait_for_turn(second, 0) == "you"
     assert second.locator("[data-cell='4']").get_attribute("aria-label") == "b2: X"
-    turn = number(first)
-    port = int(server.address.rpartition(":")[2])
-    server.end()
-    server.process = Server(runs, port).process
+    before = number(second)
+    for page in (first, second):
+        page.evaluate("window.old = true")
+    server.stop()
+    server.start()
     for page in (first, second):  # they come back by themselves, to the same position
-        page.wait_for_function("!window.socket || window.socket.connected", timeout=PATIENCE_MS)
-    second.wait_for_function("document.querySelectorAll('.cell').length === 9")
-    assert wait_for_turn(second) == "you" and number(second) == turn
+        page.wait_for_function("!window.old && document.querySelector('.game')?.dataset.turn === 'you'")
+        assert number(page) == before
     second.locator(OPEN).first.click()
-    wait_for_turn(first, turn)
-    assert number(first) == number(second) > turn
+    wait_for_turn(first, before)
+    assert number(first) > before
 
 
-@needs_browser
-def test_agents_are_watched_and_a_recorded_game_is_replayed(open_page, runs, ludus):
+def test_agents_are_watched_and_a_recorded_game_is_replayed(open_page, web, ludus):
     assert (
         ludus("eval", "tictactoe", "--bots", "random", "greedy", "--games", "2", "--record", "x.games")[0]
         == 0
     )
-    shutil.copy("x.games", runs / "x.games")
+    shutil.copy("x.games", web[1] / "x.games")
     live = open_page("/watch/tictactoe?against=random")
     assert wait_for_turn(live) == "over"
     assert "Final score: random" in live.locator(".status").inner_text()
@@ -480,14 +416,11 @@ def test_agents_are_watched_and_a_recorded_game_is_replayed(open_page, runs, lud
     assert "not a record" in broken.locator(".status").inner_text()
 
 
-NAMELESS = """() => [...document.querySelectorAll("button, a, input, select")].filter(each =>
-    !(each.getAttribute("aria-label") || each.innerText.trim() || each.labels?.length)).map(each => each.outerHTML)"""
 SHIFTS = """() => new Promise(done => { let sum = 0; new PerformanceObserver(list => {
     for (const shift of list.getEntries()) if (!shift.hadRecentInput) sum += shift.value;
     }).observe({ type: "layout-shift", buffered: true }); setTimeout(() => done(sum), 300) })"""
 
 
-@needs_browser
 @pytest.mark.parametrize("options", [{}, {**PHONE, "color_scheme": "dark"}], ids=["desk", "phone"])
 @pytest.mark.parametrize(
     "path", ["/play", "/play/blokus?board=classic&against=random", "/play/ofc", "/watch"]
@@ -496,6 +429,6 @@ def test_pages_stay_put_and_everything_has_a_name(open_page, path, options):
     page = open_page(path, **options)
     if path.count("/") > 1:
         wait_for_turn(page)
-    assert page.evaluate(NAMELESS) == []
+    assert accessibility_problems(page) == []
     assert page.evaluate(SHIFTS) < 0.1
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

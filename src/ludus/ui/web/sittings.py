@@ -17,8 +17,9 @@ from typing import Any
 from ludus.core.cache import cache_home
 from ludus.core.errors import Failure, Usage
 from ludus.store.player import full_name
-from ludus.store.reader import RunReader, find_runs
+from ludus.store.reader import RunReader
 from ludus.ui.web.deal import PERSON, THINKING, Deal
+from ludus.ui.web.listing import Listing
 from ludus.ui.web.site import Site
 from ludus.ui.web.workers import Workers
 
@@ -208,7 +209,7 @@ class Sittings:
     """All of them, the oldest first."""
 
     def __init__(self, runs: Path, most: int, workers: Workers) -> None:
-        self.runs, self.most, self.workers = runs, most, workers
+        self.listing, self.most, self.workers = Listing(runs), most, workers
         self._open: OrderedDict[str, Sitting] = OrderedDict()
         self.folder = cache_home() / "web-games"
 
@@ -259,7 +260,8 @@ class Sittings:
     # ---- players by name
 
     def run_folders(self) -> tuple[tuple[str, str], ...]:
-        return tuple((folder.name, str(folder.resolve())) for folder in find_runs(self.runs))
+        found = ((name, self.listing.folder(name)) for name in self.listing.names())
+        return tuple((name, str(folder.resolve())) for name, folder in found if folder)
 
     def player(self, name: str) -> str:
         """As workers read it: agents of runs are looked up in the listing and have a path, bots have none."""
@@ -267,10 +269,10 @@ class Sittings:
             return PERSON
         if not name.startswith(RUN):
             return name
-        for run, folder in self.run_folders():
-            if run == name.removeprefix(RUN):
-                return full_name(folder, "best" if RunReader(folder).best else "")
-        raise Usage(f"there is no {name} any more")
+        folder = self.listing.folder(name.removeprefix(RUN))
+        if folder is None:
+            raise Usage(f"there is no {name} any more")
+        return full_name(str(folder.resolve()), "best" if RunReader(folder).best else "")
 
 
 @functools.cache

@@ -56,7 +56,7 @@ class Workers:
 def make_room() -> None:
     """Of a new worker, for whatever else the machine does: trainings come first."""
     if hasattr(os, "nice"):
-        os.nice(10)
+        os.nice(5)
 
 
 def call(what: str, args: tuple[Any, ...]) -> Any:
