@@ -1,4 +1,5 @@
-"""Draws the README's pictures: a training's dashboard from its run, and a game of Blokus.
+"""Draws the pictures of README and docs: a training's dashboard from its run, a game of Blokus, and pages of
+`ludus web` (with chromium on the PATH or in $LUDUS_CHROMIUM).
 
 ludus train ofc --preset quick
 python docs/pictures.py runs/ofc-quick

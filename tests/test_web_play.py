@@ -1,4 +1,4 @@
-"""Games in a real browser: whole ones by clicks, by touch at phone size and by keys; watching and replaying."""
+"""Games in a real browser: whole ones by clicks, by touch at phone size and by keys; watching, replaying."""
 
 import json
 import re
@@ -86,6 +86,23 @@ def test_only_listed_players_can_be_named(tmp_path, monkeypatch):
             engine._bot("connect4", (), sittings.player(name), "0.1 s")
 
 
+def test_agents_of_runs_play_where_their_networks_fit(tmp_path):
+    from ludus.ui.web import engine
+    from ludus.ui.web.deal import Deal
+
+    run = tmp_path / "run+1"
+    shutil.copytree(games.open("ofc").champion, run)
+    folders = (("run+1", str(run)), ("gone", str(tmp_path / "gone")))
+    assert engine.describe("ofc", (), folders)["runs"] == ["run+1"]
+    assert engine.describe("ofc", ("seats=2",), folders)["runs"] == []
+    assert engine.describe("tictactoe", (), folders)["runs"] == []
+    deal = Deal("ofc", ("hands=1",), 1, ("greedy", str(run), "random"), ("greedy", "run+1", "random"), "1 s")
+    actions: tuple[int, ...] = ()
+    while not (shown := engine.position(deal, actions))["over"]:
+        actions = (*actions, engine.answer(deal, actions)[0])
+    assert len(actions) == 15 and "run+1" in shown["ending"]
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -100,6 +117,16 @@ def test_what_a_browser_sends_is_bounded(given, said):
 
     with pytest.raises(Usage, match=said):
         Setup.read("ofc", given)
+
+
+def test_a_record_never_names_a_module(tmp_path, monkeypatch):
+    from ludus.ui.web import engine
+
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "evil_game.py").write_text("raise SystemExit('imported')")
+    for name in ("evil_game", "evil_game:Game", "gym:evil_game:X", "'tictactoe evil_game'"):
+        with pytest.raises(Usage, match="can't be shown here"):
+            engine.read_record(f"ludus play {name} --seed 1 --seat 0 --set a=1 | b2")
 
 
 def test_endless_games_are_refused():

@@ -8,6 +8,7 @@ how it ended:
 """
 
 import shlex
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,8 +109,8 @@ def last(text: str, game: str, source: str) -> Record:
     return parse(lines[-1], source)
 
 
-def parse(line: str, source: str) -> Record:
-    """One record. source: for errors"""
+def parse(line: str, source: str, known: Collection[str] | None = None) -> Record:
+    """One record. source: for errors. known: games that it may be of, where others must not be imported"""
     told, _, result = line.rpartition(" # ")
     head, *moves = (told or line).split(BAR)
     try:
@@ -123,5 +124,7 @@ def parse(line: str, source: str) -> Record:
         raise Usage(
             f"{source} is not a record of a game as `ludus play --record` writes it: {head}"
         ) from None
+    if known is not None and name not in known:
+        raise Usage(f"{name} can't be shown here: choose from {', '.join(known)}")
     against, options = values.get("--against", ""), switches.parsed(name, flags[at + 1 :])
     return Record(name, seed, seat, against, options, moves, result, row)

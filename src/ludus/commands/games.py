@@ -8,6 +8,7 @@ from ludus import games, switches
 from ludus.core import conformance
 from ludus.core.errors import Failure, Usage
 from ludus.core.game import CHAMPION, Game, NativeGame
+from ludus.core.screen import PlainScreen
 from ludus.search.bot import bot_names, player_names
 
 console = Console(highlight=False, emoji=False)
@@ -79,7 +80,9 @@ def _describe(game: Game) -> None:
 def _check(game: NativeGame) -> None:
     game.warm_up()
     broken = checked = 0
-    for promise, problem in conformance.check(game.rules, game.make_view()):
+    nobody_sees_it = game.spec.hidden and isinstance(game.make_screen(), PlainScreen)
+    view = None if nobody_sees_it else game.make_view()
+    for promise, problem in conformance.check(game.rules, view):
         checked += 1
         broken += problem is not None
         console.print("[green]ok     [/] " if problem is None else "[red]broken [/] ", end="")

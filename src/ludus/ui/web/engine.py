@@ -25,7 +25,7 @@ from ludus.core.view import BoardView, Json, Move, View, as_text
 from ludus.search import Thinker
 from ludus.search.bot import SEARCH, bot_names, player_names, warm_up
 from ludus.store.player import full_name, parse_player
-from ludus.store.run import read_config
+from ludus.store.run import peek_config, read_config
 from ludus.ui.web.deal import THINKING, Deal
 
 HINT_THINKING, HINT_ROLLOUTS, HINTS, HEAT = "1 s", 32, 5, 60
@@ -89,7 +89,7 @@ def _fits(game: NativeGame, player: str) -> bool:
     """Whether an agent's network can play by these rules."""
     try:
         found = parse_player(player, game.champion)
-        if found.run is None or read_config(found.run).game != game.name:
+        if found.run is None or peek_config(found.run).game != game.name:
             return False
         match.refuse_other_rules(found, game)
     except Failure:
@@ -311,9 +311,7 @@ def _idea(rules: Rules, state: np.void, idea: Idea) -> Json:
 
 def read_record(line: str) -> tuple[Deal, tuple[int, ...]]:
     """A game that was recorded as one line of text, to be looked at."""
-    record = records.parse(line, "this text")
-    if record.game not in games.native_names():
-        raise Usage(f"{record.game} can't be shown here: choose from {', '.join(games.native_names())}")
+    record = records.parse(line, "this text", games.native_names())
     words = tuple(f"{name}={value}" for name, value in record.switches.items())
     rules = _game(record.game, words).rules
     actions = tuple(read_moves(rules, record.moves, record.seed, record.row))

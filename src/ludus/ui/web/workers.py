@@ -35,6 +35,10 @@ class Workers:
         except BrokenProcessPool:
             self._pool = None  # the next job starts another one
             raise Failure("the process that played was lost: try again") from None
+        except Failure:
+            raise
+        except Exception as error:  # a mistake of ours, or of a game's own code: whoever plays is told
+            raise Failure(f"unexpected {type(error).__name__}: {error}") from error
         finally:
             self.jobs -= 1
 
