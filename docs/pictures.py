@@ -6,8 +6,15 @@ python docs/pictures.py runs/ofc-quick
 """
 
 import io
+import os
+import re
+import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, RenderableType
 
@@ -26,6 +33,8 @@ def main(run: Path) -> None:
     FOLDER.mkdir(exist_ok=True)
     draw("dashboard", f"ludus train {RunReader(run).config.game}", dashboard(run), 100, 30)
     draw("blokus", "ludus play blokus", board(), 92, 30)
+    with browser(run.parent) as (page, address):
+        photograph_games(page, address)
 
 
 def draw(name: str, title: str, what: RenderableType, width: int, height: int) -> None:
@@ -54,6 +63,55 @@ def board() -> RenderableType:
     for _ in range(MOVES):
         rules.play(states, bot.choose(states, rng), rng)
     return game.make_screen().show(states[0], 0)
+
+
+# ---- pages
+
+
+@contextmanager
+def browser(runs: Path) -> Iterator[tuple[Any, str]]:
+    """A page of a browser, and the address of `ludus web` over a folder of runs."""
+    from playwright.sync_api import sync_playwright
+
+    command = [sys.executable, "-m", "ludus.cli", "web", "--runs", str(runs), "--port", "0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        found = re.search(r"http://[^\s/]+", server.stdout.readline())
+        assert found, "the server did not start"
+        with sync_playwright() as playwright:
+            chromium = playwright.chromium.launch(
+                executable_path=os.environ.get("LUDUS_CHROMIUM") or shutil.which("chromium"),
+                args=["--no-sandbox", "--disable-gpu"],
+            )
+            page = chromium.new_page(viewport={"width": 1200, "height": 860})
+            page.set_default_timeout(120_000)
+            yield page, found[0]
+            chromium.close()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def photograph_games(page: Any, address: str) -> None:
+    """A game of Blokus with a hint, and one of OFC with cards that are being placed."""
+    page.goto(f"{address}/play/blokus?against=greedy")
+    for move in range(7):
+        page.locator(f".game[data-turn=you][data-number='{2 * move}'] .cell.fits").first.click()
+    page.locator(".game[data-turn=you][data-number='14']").wait_for()
+    page.get_by_role("button", name="Hint").click()
+    page.locator(".hints tbody tr").first.wait_for()
+    page.screenshot(path=FOLDER / "web-blokus.png")
+    page.goto(f"{address}/play/ofc?against=greedy")
+    for _ in range(2):
+        page.locator(".game[data-turn=you] .hand .card").first.wait_for()
+        page.get_by_role("button", name="Hint").click()
+        page.locator(".hints .idea").first.click()  # lays the cards as the champion would
+        page.get_by_role("button", name="Confirm").click()
+    page.locator(".game[data-turn=you] .hand .card").nth(2).click()
+    page.locator(".mine [data-row=b].open, .mine [data-row=m].open").last.click()
+    page.evaluate("scrollTo(0, 0)")
+    page.screenshot(path=FOLDER / "web-ofc.png")
 
 
 if __name__ == "__main__":

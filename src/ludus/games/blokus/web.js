@@ -7,6 +7,7 @@ addStyle("blokus", `
 .blokus .cells .cell { border-radius: 1px; }
 .blokus .cells .cell.corner::after { content: ""; width: 30%; height: 30%; border-radius: 50%; background: var(--own); opacity: .55; }
 .blokus .cells .cell.fits::after { content: ""; width: 45%; height: 45%; border-radius: 50%; background: var(--own); }
+.blokus .cells .cell:has(.heat)::after { position: absolute; top: 1px; right: 1px; width: 22%; height: 22%; }
 .blokus .cells .cell.ghost::after { display: none; }
 .blokus .cells .cell.ghost.good { background: color-mix(in srgb, var(--own) 65%, #ffffff) !important; }
 .blokus .cells .cell.ghost.wrong { background: repeating-linear-gradient(45deg, var(--bad) 0 3px, transparent 3px 7px) !important; }

@@ -1,6 +1,7 @@
 """The page of a game that is being played or watched."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from nicegui import background_tasks, ui
 from nicegui.events import GenericEventArguments
@@ -39,39 +40,28 @@ class SittingPage:
     async def _open(self) -> None:
         """The game that the address names, or a new one."""
         found = self.sittings.find(self.asked.get("id", ""), self.game)
-        if found is None:
-            await self._start(self.asked)
-        else:
-            await self._try(self._take(found))
+        await self._try(self._take(found) if found else self._start())
 
-    async def _start(self, asked: dict[str, str]) -> None:
+    async def _start(self) -> None:
         """A new game as the address wants it: switches by name, and `against` for the other seats."""
-        switches = {k: v for k, v in asked.items() if k not in NOT_SWITCHES}
-        given = {"seats": [], "rules": switches, "think": asked.get("think", FASTEST)}
-
-        async def begin() -> None:
-            setup = Setup.read(self.game, given)
-            about = await describe(self.sittings, self.game, setup.rules)
-            others = asked.get("against") or (CHAMPION if about["champion"] else about["bots"][-1])
-            first = YOU if self.mode == "play" else others
-            await self._sit({**given, "seats": [first, *[others] * (about["seats"] - 1)]}, about)
-
-        await self._try(begin())
+        switches = {name: value for name, value in self.asked.items() if name not in NOT_SWITCHES}
+        given = {"seats": [], "rules": switches, "think": self.asked.get("think", FASTEST)}
+        about = await describe(self.sittings, self.game, Setup.read(self.game, given).rules)
+        others = self.asked.get("against") or (CHAMPION if about["champion"] else about["bots"][-1])
+        await self._sit({**given, "seats": [YOU if self.mode == "play" else others, others]}, about)
 
     async def _sit(self, given: Json, about: Json | None = None) -> None:
         setup = Setup.read(self.game, given)
         about = about or await describe(self.sittings, self.game, setup.rules)
         known = {*about["bots"], *(RUN + run for run in about["runs"])}
         known |= ({CHAMPION} if about["champion"] else set()) | ({YOU} if self.mode == "play" else set())
-        seats = [*setup.seats, *[setup.seats[-1]] * about["seats"]][
-            : about["seats"]
-        ]  # another board, other seats
+        seats = seated(setup.seats, about)
         for seat in seats:
             if seat not in known:
                 raise Usage(f"{seat} can't play here: choose from {', '.join(sorted(known))}")
         if about["hidden"] and seats.count(YOU) > 1:
             raise Usage("cards are hidden in this game, so only one seat can be yours")
-        await self._take(self.sittings.begin(Setup(self.game, tuple(seats), setup.think, setup.rules)), about)
+        await self._take(self.sittings.begin(Setup(self.game, seats, setup.think, setup.rules)), about)
 
     async def _take(self, sitting: Sitting, about: Json | None = None) -> None:
         about = about or await describe(self.sittings, self.game, sitting.setup.rules)
@@ -110,16 +100,13 @@ class SittingPage:
 
     async def _describe(self, event: GenericEventArguments) -> None:
         """Other rules were chosen: perhaps other seats and players."""
+        await self._try(self._offer(event.args))
 
-        async def look() -> None:
-            setup = Setup.read(self.game, {"seats": [], "rules": event.args, "think": FASTEST})
-            about = await describe(self.sittings, self.game, setup.rules)
-            before = self.sitting.setup.seats if self.sitting else (YOU,)
-            seats = [*before, *[before[-1]] * about["seats"]][: about["seats"]]
-            think = self.sitting.setup.think if self.sitting else FASTEST
-            self.element.show(about=about, setup={"seats": seats, "think": think})
-
-        await self._try(look())
+    async def _offer(self, rules: Any) -> None:
+        setup = Setup.read(self.game, {"seats": [], "rules": rules, "think": FASTEST})
+        about = await describe(self.sittings, self.game, setup.rules)
+        now = self.sitting.setup if self.sitting else Setup(self.game, (YOU,), FASTEST, ())
+        self.element.show(about=about, setup={"seats": list(seated(now.seats, about)), "think": now.think})
 
     async def _do(self, what: Callable[[Sitting], Awaitable[None]]) -> None:
         if self.sitting is not None:
@@ -130,3 +117,9 @@ class SittingPage:
             await what
         except Failure as failure:
             self.element.show(problem=str(failure))
+
+
+def seated(seats: tuple[str, ...], about: Json) -> tuple[str, ...]:
+    """As many as the game has: those who were named, and then the last of the others again."""
+    others = [seat for seat in seats if seat != YOU] or about["bots"]
+    return (*seats, *[others[-1]] * about["seats"])[: about["seats"]]

@@ -67,7 +67,9 @@ class Setup:
 class Sitting:
     """One game, its players, and the pages that show it."""
 
-    def __init__(self, name: str, setup: Setup, seed: int, home: "Sittings", actions: tuple[int, ...] = ()):
+    def __init__(
+        self, name: str, setup: Setup, seed: int, home: "Sittings", actions: tuple[int, ...] = ()
+    ) -> None:
         self.name, self.setup, self.seed, self.home, self.actions = name, setup, seed, home, actions
         self.position: Json | None = None
         self.hints: Json | None = None

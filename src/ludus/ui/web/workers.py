@@ -28,13 +28,13 @@ class Workers:
     async def ask(self, what: str, *args: Any) -> Any:
         """What a function of the engine gives. what: its name"""
         if self.jobs >= self.waiting:
-            raise Failure("too many people are playing now: try again in a moment")
+            raise Failure("too many people are playing now: reload the page in a moment")
         self.jobs += 1
         try:
             return await asyncio.wrap_future(self._running().submit(call, what, args))
         except BrokenProcessPool:
             self._pool = None  # the next job starts another one
-            raise Failure("the process that played was lost: try again") from None
+            raise Failure("the process that played was lost: reload the page to go on") from None
         except Failure:
             raise
         except Exception as error:  # a mistake of ours, or of a game's own code: whoever plays is told
