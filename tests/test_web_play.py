@@ -1,6 +1,8 @@
 """Games in a real browser: whole ones by clicks, by touch at phone size and by keys; watching, replaying."""
 
+import asyncio
 import json
+import multiprocessing
 import re
 import shutil
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 from browser import accessibility_problems
 from ludus import games, records
 from ludus.core import conformance
-from ludus.core.errors import Usage
+from ludus.core.errors import Failure, Usage
 from ludus.games.ofc.web import OfcView
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
@@ -134,6 +136,50 @@ def test_endless_games_are_refused():
 
     with pytest.raises(Usage, match="from 0 to 1000"):
         engine.describe("ofc", ("hands=100000",), ())
+
+
+def test_open_games_and_waiting_jobs_are_bounded(tmp_path):
+    from ludus.ui.web.sittings import Setup, Sittings
+    from ludus.ui.web.workers import Workers
+
+    sittings = Sittings(tmp_path, 2, Workers(waiting=0))
+    sittings.folder = tmp_path / "kept"
+    setup = Setup("tictactoe", ("you", "greedy"), "0.1 s", ())
+    first, second = sittings.begin(setup), sittings.begin(setup)
+    first.actions = (4, 0)
+    sittings.keep(first)
+    second.listeners.add(lambda: None)
+    third = sittings.begin(setup)  # nobody looked at the first
+    assert sittings.find(second.name, "tictactoe") is second
+    back = sittings.find(first.name, "tictactoe")  # it was kept, and now nobody looks at the third
+    assert back is not first and back.actions == (4, 0) and back.setup == setup and back.seed == first.seed
+    assert sittings.find(third.name, "tictactoe") is None and sittings.find(first.name, "connect4") is None
+    assert sittings.find("../../../etc/a", "tictactoe") is None
+    back.listeners.add(lambda: None)
+    with pytest.raises(Failure, match="too many games"):
+        sittings.begin(setup)
+    asyncio.run(back.open())
+    assert "too many people" in back.problem
+
+
+def test_a_lost_worker_is_told_and_replaced():
+    from ludus.ui.web.workers import Workers
+
+    workers = Workers(count=1)
+
+    async def lose_one():
+        about = await workers.ask("describe", "tictactoe", (), ())
+        for child in multiprocessing.active_children():
+            child.kill()
+        with pytest.raises(Failure, match="lost"):
+            await workers.ask("describe", "tictactoe", (), ())
+        with pytest.raises(Failure, match="unexpected"):
+            await workers.ask("no_such_function")
+        assert await workers.ask("describe", "tictactoe", (), ()) == about
+
+    asyncio.run(lose_one())
+    workers.close()
+    assert not multiprocessing.active_children()
 
 
 def test_games_of_a_match_are_recorded_and_read_back(ludus, tmp_path):
