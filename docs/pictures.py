@@ -1,12 +1,19 @@
-"""Draws the README's pictures: a training's dashboard from its run, and a game of Blokus.
+"""Draws the README's pictures: a training's dashboard from its run, a game of Blokus, and the web page.
 
 ludus train ofc --preset quick
 python docs/pictures.py runs/ofc-quick
+
+The web page needs chromium on the PATH, or as $LUDUS_CHROMIUM; the list shows all runs beside the named one.
 """
 
 import io
+import os
+import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 from rich.console import Console, RenderableType
 
@@ -19,12 +26,16 @@ from ludus.ui.dashboard import Dashboard
 
 FOLDER = Path(__file__).parent / "pictures"
 MOVES = 14
+WEB_PAGES = {"web-runs": "/", "web-run": "/run/RUN"}
+"""Picture -> address of a page."""
+SETTLE_MS = 1500
 
 
 def main(run: Path) -> None:
     FOLDER.mkdir(exist_ok=True)
     draw("dashboard", f"ludus train {RunReader(run).config.game}", dashboard(run), 100, 30)
     draw("blokus", "ludus play blokus", board(), 92, 30)
+    photograph(run)
 
 
 def draw(name: str, title: str, what: RenderableType, width: int, height: int) -> None:
@@ -53,6 +64,33 @@ def board() -> RenderableType:
     for _ in range(MOVES):
         rules.play(states, bot.choose(states, rng), rng)
     return game.make_screen().show(states[0], 0)
+
+
+def photograph(run: Path) -> None:
+    """Pages of `ludus web`, in a real browser."""
+    from playwright.sync_api import sync_playwright
+
+    words = [sys.executable, "-m", "ludus.cli", "web", "--runs", str(run.resolve().parent), "--port", "0"]
+    server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        found = re.search(r"http://\S+", server.stdout.readline())
+        assert found, "ludus web did not say where it is"
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=os.environ.get("LUDUS_CHROMIUM") or shutil.which("chromium"),
+                args=["--no-sandbox", "--disable-gpu"],
+            )
+            page = browser.new_page(viewport={"width": 1200, "height": 800})
+            for name, place in WEB_PAGES.items():
+                page.goto(found[0] + place.replace("RUN", quote(run.resolve().name)))
+                page.wait_for_load_state("networkidle")
+                page.wait_for_timeout(SETTLE_MS)
+                page.screenshot(path=FOLDER / f"{name}.png")
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
 
 
 if __name__ == "__main__":
