@@ -1,8 +1,9 @@
-"""Draws the pictures of README and docs: a training's dashboard from its run, a game of Blokus, and pages of
-`ludus web` (with chromium on the PATH or in $LUDUS_CHROMIUM).
+"""Draws the README's pictures: a training's dashboard from its run, a game of Blokus, and the web page.
 
 ludus train ofc --preset quick
 python docs/pictures.py runs/ofc-quick
+
+The web page needs chromium on the PATH, or as $LUDUS_CHROMIUM; the list shows all runs beside the named one.
 """
 
 import io
@@ -11,10 +12,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rich.console import Console, RenderableType
 
@@ -27,14 +27,16 @@ from ludus.ui.dashboard import Dashboard
 
 FOLDER = Path(__file__).parent / "pictures"
 MOVES = 14
+WEB_PAGES = {"web-runs": "/", "web-run": "/run/RUN"}
+"""Picture -> address of a page."""
+SETTLE_MS = 1500
 
 
 def main(run: Path) -> None:
     FOLDER.mkdir(exist_ok=True)
     draw("dashboard", f"ludus train {RunReader(run).config.game}", dashboard(run), 100, 30)
     draw("blokus", "ludus play blokus", board(), 92, 30)
-    with browser(run.parent) as (page, address):
-        photograph_games(page, address)
+    photograph(run)
 
 
 def draw(name: str, title: str, what: RenderableType, width: int, height: int) -> None:
@@ -65,29 +67,29 @@ def board() -> RenderableType:
     return game.make_screen().show(states[0], 0)
 
 
-# ---- pages
-
-
-@contextmanager
-def browser(runs: Path) -> Iterator[tuple[Any, str]]:
-    """A page of a browser, and the address of `ludus web` over a folder of runs."""
+def photograph(run: Path) -> None:
+    """Pages of `ludus web`, in a real browser."""
     from playwright.sync_api import sync_playwright
 
-    command = [sys.executable, "-m", "ludus.cli", "web", "--runs", str(runs), "--port", "0"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    words = [sys.executable, "-m", "ludus.cli", "web", "--runs", str(run.resolve().parent), "--port", "0"]
+    server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
-        found = re.search(r"http://[^\s/]+", server.stdout.readline())
-        assert found, "the server did not start"
+        found = re.search(r"http://\S+", server.stdout.readline())
+        assert found, "ludus web did not say where it is"
         with sync_playwright() as playwright:
-            chromium = playwright.chromium.launch(
+            browser = playwright.chromium.launch(
                 executable_path=os.environ.get("LUDUS_CHROMIUM") or shutil.which("chromium"),
                 args=["--no-sandbox", "--disable-gpu"],
             )
-            page = chromium.new_page(viewport={"width": 1200, "height": 860})
-            page.set_default_timeout(120_000)
-            yield page, found[0]
-            chromium.close()
+            page = browser.new_page(viewport={"width": 1200, "height": 800})
+            for name, place in WEB_PAGES.items():
+                page.goto(found[0] + place.replace("RUN", quote(run.resolve().name)))
+                page.wait_for_load_state("networkidle")
+                page.wait_for_timeout(SETTLE_MS)
+                page.screenshot(path=FOLDER / f"{name}.png")
+            photograph_games(page, found[0])
+            browser.close()
     finally:
         server.terminate()
         server.wait()
@@ -95,6 +97,7 @@ def browser(runs: Path) -> Iterator[tuple[Any, str]]:
 
 def photograph_games(page: Any, address: str) -> None:
     """A game of Blokus with a hint, and one of OFC with cards that are being placed."""
+    page.set_default_timeout(120_000)
     page.goto(f"{address}/play/blokus?against=greedy")
     for move in range(7):
         page.locator(f".game[data-turn=you][data-number='{2 * move}'] .cell.fits").first.click()

@@ -15,7 +15,7 @@ export default {
         <label>X axis <select v-model="axis" @change="drawAll"><option>decisions</option><option>hours</option></select></label>
         <label>From <input type="number" class="edge" :value="low" @change="zoomTyped({ low: $event.target.value })" min="0" placeholder="decisions"></label>
         <label>to <input type="number" class="edge" :value="high" @change="zoomTyped({ high: $event.target.value })" min="0" placeholder="decisions"></label>
-        <button type="button" @click="zoom(null)" :disabled="!range">Reset zoom</button>
+        <button type="button" @click="zoomTyped({ low: '', high: '' })" :disabled="!range">Reset zoom</button>
         <a v-for="run in runs" class="button" :href="url(run, 'metrics.csv')" :download="run + '.csv'">CSV{{ runs.length > 1 ? " of " + run : "" }}</a>
       </div>
       <p class="note">Drag over a curve to zoom in. A curve keeps its peaks however far you zoom out.</p>
@@ -46,6 +46,7 @@ export default {
     this.known = {}; // run -> all curves
     this.close = {}; // run -> the part that is zoomed in on
     this.drawn = {}; // chart -> its ECharts instance
+    this.zooms = 0;
     for (const run of this.runs) {
       ludus.on("run:" + run, (what) => what.curves && this.grow(run, what.curves));
     }
@@ -265,7 +266,8 @@ export default {
     dragged(drawn, event) {
       const part = event.batch?.[0];
       if (part?.startValue === undefined) return;
-      this.zoom([this.decisions(part.startValue), this.decisions(part.endValue)]);
+      [this.low, this.high] = [part.startValue, part.endValue].map((value) => Math.round(this.decisions(value)));
+      this.zoom([this.low, this.high]);
     },
     zoomTyped(typed) {
       Object.assign(this, typed);
@@ -275,14 +277,14 @@ export default {
       if (range[1] > range[0]) this.zoom(range);
     },
     async zoom(range) {
+      const turn = ++this.zooms; // another zoom may come before this one's curves
       this.range = range;
-      [this.low, this.high] = range ? range.map(Math.round) : ["", ""];
       this.close = {};
       this.drawAll();
       if (!range) return;
       for (const run of this.runs) {
         const part = await this.ask(run, `curves?low=${Math.floor(range[0])}&high=${Math.ceil(range[1])}`);
-        if (part && this.range === range) this.close[run] = part;
+        if (part && turn === this.zooms) this.close[run] = part;
       }
       this.drawAll();
     },
