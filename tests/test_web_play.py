@@ -406,8 +406,8 @@ def test_hints_undo_copy_and_a_new_game(open_page):
     assert "--against greedy |" in page.evaluate("navigator.clipboard.readText()")
     page.get_by_role("button", name="Undo").click()
     page.wait_for_function("document.querySelector('.game').dataset.number === '0'")
-    page.get_by_label("Seat 1").select_option("random")
-    page.get_by_label("Seat 2").select_option("you")
+    page.get_by_label("Seat 0").select_option("random")
+    page.get_by_label("Seat 1").select_option("you")
     before = page.url
     page.get_by_role("button", name="New game").click()
     assert wait_for_turn(page, 0) == "you" and number(page) == 1 and page.url != before

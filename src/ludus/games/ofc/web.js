@@ -267,7 +267,7 @@ class Ofc {
   // ---- showdown
 
   explain(box, hand) {
-    const who = (each, seat) => (each.name === "you" ? "you" : `${each.name}, ${this.view.names?.[seat] ?? ""}`);
+    const who = (each, seat) => (each.name === "you" ? "you" : `${each.name}, ${(this.view.names?.[seat] ?? "").replace(/ \(seat.*/, "")}`);
     const board = (each, seat) => element("div", {},
       element("h3", {}, `${who(each, seat)}${each.fantasy ? " (Fantasyland)" : ""}${each.foul ? " fouls" : ""}`),
       ...each.rows.flatMap((row) => [element("div", {}, ...row.cards.map((card) => cardOf(card))), element("p", { class: each.foul ? "foul" : "soft" }, row.name)]));

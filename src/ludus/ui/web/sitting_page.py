@@ -69,8 +69,7 @@ class SittingPage:
         self.sitting = sitting
         sitting.listeners.add(self._show)
         setup = {"seats": list(sitting.setup.seats), "think": sitting.setup.think}
-        names = list(sitting.setup.seats)
-        self.element.show(about=about, script=script_of(self.game, about), setup=setup, names=names)
+        self.element.show(about=about, script=script_of(self.game, about), setup=setup, names=sitting.names)
         with self.element:
             ui.navigate.history.replace(f"/{self.mode}/{self.game}?id={sitting.name}")
         await sitting.open()

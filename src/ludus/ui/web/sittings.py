@@ -85,6 +85,12 @@ class Sitting:
     def persons(self) -> bool:
         return YOU in self.setup.seats
 
+    @property
+    def names(self) -> list[str]:
+        """Of all seats, told apart."""
+        seats = self.setup.seats
+        return [f"{name} (seat {n})" if seats.count(name) > 1 else name for n, name in enumerate(seats)]
+
     def deal(self) -> Deal:
         """For the workers; fails if a run is gone by now."""
         players = tuple(self.home.player(seat) for seat in self.setup.seats)
@@ -172,6 +178,7 @@ class Sitting:
     def _shown(self, position: Json) -> None:
         self.position, self.hints = {**position, "game": self.name}, None
         turn = self._turn()
+        self.position["yours"] = turn == YOU
         self.status = position["ending"] or ("Your turn." if turn == YOU else f"{turn} is to move.")
         self.home.keep(self)
         self.publish()

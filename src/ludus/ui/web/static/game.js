@@ -49,7 +49,7 @@ export default {
       </div>
       <form v-if="mode !== 'replay'" class="setup" @submit.prevent="begin">
         <h2>New game</h2>
-        <label v-for="(_, seat) in seats" class="line">Seat {{ seat + 1 }}{{ about.marks[seat] ? " (" + about.marks[seat] + ")" : "" }}
+        <label v-for="(_, seat) in seats" class="line">Seat {{ seat }}{{ about.marks[seat] ? " (" + about.marks[seat] + ")" : "" }}
           <select v-model="seats[seat]"><option v-for="name in players" :value="name">{{ name }}</option></select>
         </label>
         <label class="line">Thinking time <select v-model="think"><option v-for="time in about.thinking" :value="time">{{ time }} a move</option></select></label>
@@ -74,7 +74,7 @@ export default {
     return { adviser: "", seats: [], think: "", rules: {}, copied: false, drawn: false };
   },
   computed: {
-    turn() { return !this.position ? "" : this.position.over ? "over" : this.names[this.position.turn] === "you" ? "you" : "others"; },
+    turn() { return !this.position ? "" : this.position.over ? "over" : this.position.yours ? "you" : "others"; },
     agents() { return [...this.about.bots, ...(this.about.champion ? ["champion"] : []), ...this.about.runs.map((run) => "run " + run)]; },
     advisers() { return this.agents.filter((name) => name !== "random"); },
     players() { return this.mode === "play" ? ["you", ...this.agents] : this.agents; },
