@@ -480,6 +480,7 @@ def test_agents_are_watched_and_a_recorded_game_is_replayed(open_page, web, ludu
     page.get_by_role("link", name=re.compile("^tictactoe --seed")).first.click()
     page.locator(".hints tbody tr").first.wait_for()
     assert number(page) == 0 and page.locator(".cell .heat").count() >= 1
+    assert re.search("Move 0 of .* is to move and plays [abc][123]", page.locator(".status").inner_text())
     page.get_by_role("button", name="Next move").click()
     page.wait_for_function("document.querySelector('.game').dataset.number === '1'")
     page.get_by_role("button", name="Last position").click()

@@ -248,7 +248,7 @@ def _choice(deal: Deal, number: int) -> Streams:
     return seeds.rows(deal.seed, 1, "choice", number)
 
 
-@functools.lru_cache(6)
+@functools.lru_cache(4)  # a search may take a hundred megabytes
 def _bot(name: str, words: tuple[str, ...], player: str, think: str) -> Bot:
     game = _game(name, words)
     if not Path(player).is_absolute() and player not in player_names(game):

@@ -10,6 +10,7 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -251,20 +252,20 @@ class Sittings:
         return sitting
 
     def keep(self, sitting: Sitting) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = self.folder / f"{sitting.name}.json"
-        told = {
-            "setup": asdict(sitting.setup),
-            "seed": sitting.seed,
-            "actions": list(map(int, sitting.actions)),
-        }
-        new = file.with_suffix(".new")
-        new.write_text(json.dumps(told))
-        new.replace(file)
-        if not sitting.actions:
-            files = sorted(self.folder.glob("*.json"), key=lambda each: each.stat().st_mtime)
-            for old in files[:-MOST_KEPT]:
-                old.unlink(missing_ok=True)
+        """For a server that is started later; where nothing can be written, games end with this one."""
+        told = {"setup": asdict(sitting.setup), "seed": sitting.seed, "actions": sitting.actions}
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = self.folder / f"{sitting.name}.json"
+            file.with_suffix(".new").write_text(json.dumps(told))
+            file.with_suffix(".new").replace(file)
+            if not sitting.actions:
+                self._forget_old()
+
+    def _forget_old(self) -> None:
+        files = sorted(self.folder.glob("*.json"), key=lambda each: each.stat().st_mtime)
+        for old in files[:-MOST_KEPT]:
+            old.unlink(missing_ok=True)
 
     # ---- players by name
 

@@ -103,6 +103,7 @@ class ReplayPage:
         self.sittings, self.text = sittings, text
         self.deal: Deal | None = None
         self.actions: tuple[int, ...] = ()
+        self.moves: list[tuple[int, str]] = []  # seats and texts
         self.number, self.adviser = 0, ""
         self.element = GameElement("replay")
         self.element.on("go", self._go)
@@ -114,6 +115,7 @@ class ReplayPage:
         try:
             self.deal, self.actions = await workers.ask("read_record", self.text.strip())
             about: Json = await describe(self.sittings, self.deal.game, self.deal.switches)
+            self.moves = (await workers.ask("position", self.deal, self.actions))["log"]
         except Failure as failure:
             return self.element.show(problem=str(failure))
         self.adviser = CHAMPION if about["champion"] else about["bots"][-1]
@@ -153,4 +155,5 @@ class ReplayPage:
 
     def _next(self, position: Json) -> str:
         assert self.deal is not None
-        return f"{self.deal.names[position['turn']]} is to move."
+        plays = f" and plays {self.moves[self.number][1]}" if self.number < len(self.moves) else ""
+        return f"{self.deal.names[position['turn']]} is to move{plays}."
