@@ -74,7 +74,7 @@ export default {
     return { adviser: "", seats: [], think: "", rules: {}, copied: false, drawn: false };
   },
   computed: {
-    turn() { return !this.position ? "" : this.position.over ? "over" : this.position.yours ? "you" : "others"; },
+    turn() { return !this.drawn ? "" : this.position.over ? "over" : this.position.yours ? "you" : "others"; },
     agents() { return [...this.about.bots, ...(this.about.champion ? ["champion"] : []), ...this.about.runs.map((run) => "run " + run)]; },
     advisers() { return this.agents.filter((name) => name !== "random"); },
     players() { return this.mode === "play" ? ["you", ...this.agents] : this.agents; },
