@@ -495,9 +495,19 @@ SHIFTS = """() => new Promise(done => { let sum = 0; new PerformanceObserver(lis
     }).observe({ type: "layout-shift", buffered: true }); setTimeout(() => done(sum), 300) })"""
 
 
-@pytest.mark.parametrize("options", [{}, {**PHONE, "color_scheme": "dark"}], ids=["desk", "phone"])
+DARK_PHONE = {**PHONE, "color_scheme": "dark"}
+
+
 @pytest.mark.parametrize(
-    "path", ["/play", "/play/blokus?board=classic&against=random", "/play/ofc", "/watch"]
+    ("path", "options"),
+    [
+        ("/play", {}),
+        ("/play/blokus?board=classic&against=random", DARK_PHONE),
+        ("/play/ofc", {"color_scheme": "dark"}),
+        ("/play/ofc", PHONE),
+        ("/watch", DARK_PHONE),
+    ],
+    ids=["list", "classic-phone", "ofc-desk", "ofc-phone", "watch-phone"],
 )
 def test_pages_stay_put_and_everything_has_a_name(open_page, path, options):
     page = open_page(path, **options)

@@ -31,7 +31,7 @@ MOST_KEPT = 200
 """Files of sittings; the oldest go first."""
 MOST_SEATS, MOST_RULES, MOST_WORD = 8, 20, 100
 """What a browser may send for a new game."""
-PACE_S = 0.8
+PACE_S = 0.5
 """Between two moves that are watched."""
 
 Json = dict[str, Any]
