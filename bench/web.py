@@ -35,6 +35,7 @@ VISITORS, PHASE_S, ROUNDS, WARM_UP_S = 20, 15.0, 4, 20.0
 LAGS = 10
 VIEW = "Object.values(mounted_app.$refs).find((one) => one?.drawn)"
 CHART = "Score/Measure"
+HERE = "here"
 
 
 # ---- runs and servers
@@ -163,7 +164,7 @@ def lag(folder: Path) -> None:
 def cost(folder: Path) -> None:
     """Phases with and without visitors take turns in one training: what else the machine does hits both."""
     run = folder / "trained"
-    words = ["train", "ofc", "--web", "--decisions", "1000000000000", "--log-s", "0.5", "--eval-every", "0"]
+    words = ["train", "ofc", "--web", "--decisions", "1000000000000", "--eval-every", "0"]
     training = subprocess.Popen(
         [sys.executable, "-m", "ludus.cli", *words, "--run", str(run)], stdout=subprocess.PIPE, text=True
     )
@@ -207,7 +208,7 @@ def visitors(url: str) -> Iterator[None]:
     words = [sys.executable, __file__, "--visit", url]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
-        assert process.stdout is not None and process.stdout.readline() == "here\n"
+        assert process.stdout is not None and process.stdout.readline().strip() == HERE
         yield
     finally:
         process.kill()
@@ -215,44 +216,41 @@ def visitors(url: str) -> Iterator[None]:
 
 
 async def visit(url: str) -> None:
-    """What a browser does whose page is open: it listens and answers, and draws at its own cost."""
+    """What browsers do whose pages are open: they listen and answer, and draw at their own cost."""
     import aiohttp
 
     os.nice(19)
-    host = url.partition("/run/")[0]
-    told = 0
-
-    async def one(http: aiohttp.ClientSession, there: asyncio.Semaphore) -> None:
-        nonlocal told
-        async with http.get(url) as answer:
-            found = re.search(r'"client_id": ?"([\w-]+)"', await answer.text())
-        assert found, "the page has no client"
-        async with http.get(f"{host}/data/{url.rpartition('/')[2]}/curves") as answer:
-            await answer.read()
-        query = {
-            "client_id": found[1], "implicit_handshake": "true", "tab_id": str(uuid.uuid4()),
-            "old_tab_id": "null", "document_id": str(uuid.uuid4()), "next_message_id": "0", "EIO": "4",
-            "transport": "websocket",
-        }  # fmt: skip
-        place = f"{host.replace('http', 'ws')}/_nicegui_ws/socket.io/"
-        async with http.ws_connect(place, params=query, origin=host) as channel:
-            there.release()
-            async for message in channel:
-                if message.data.startswith("0"):
-                    await channel.send_str("40")
-                elif message.data == "2":
-                    await channel.send_str("3")
-                told += '"curves"' in message.data or "curves" in message.data
-
-    there = asyncio.Semaphore(0)
-    async with aiohttp.ClientSession() as http:
-        tasks = [asyncio.create_task(one(http, there)) for _ in range(VISITORS)]
-        for _ in tasks:
-            await there.acquire()
-        while told < VISITORS:  # everybody has seen the curve grow
+    told: set[int] = set()
+    async with aiohttp.ClientSession() as http, asyncio.TaskGroup() as tasks:
+        for number in range(VISITORS):
+            tasks.create_task(_watch(http, url, number, told))
+        while len(told) < VISITORS:  # until everybody has seen the curves grow
             await asyncio.sleep(0.1)
-        print("here", flush=True)
-        await asyncio.gather(*tasks)
+        print(HERE, flush=True)
+
+
+async def _watch(http: Any, url: str, number: int, told: set[int]) -> None:
+    """One page. told: gets the number when the curves grow"""
+    host, _, name = url.partition("/run/")
+    async with http.get(url) as answer:
+        found = re.search(r"'client_id': '([\w-]+)'", await answer.text())
+    assert found, "the page names no client"
+    async with http.get(f"{host}/data/{name}/curves") as answer:
+        await answer.read()
+    query = {
+        "client_id": found[1], "implicit_handshake": "true", "tab_id": str(uuid.uuid4()),
+        "old_tab_id": "null", "document_id": str(uuid.uuid4()), "next_message_id": "0", "EIO": "4",
+        "transport": "websocket",
+    }  # fmt: skip
+    place = f"{host.replace('http', 'ws', 1)}/_nicegui_ws/socket.io/"
+    async with http.ws_connect(place, params=query, origin=host) as channel:
+        async for message in channel:
+            if message.data.startswith("0"):
+                await channel.send_str("40")
+            elif message.data == "2":
+                await channel.send_str("3")
+            elif "curves" in message.data:
+                told.add(number)
 
 
 def main() -> None:

@@ -24,6 +24,8 @@ OPEN, CLOSE, OPEN_LIST, CLOSE_LIST = (ord(sign) for sign in "{}[]")
 POWERS = 10.0 ** np.arange(0, 309)
 ENOUGH, EIGHT_FIT = 10**15, 10**10
 """Digits beyond these would not be seen in a double; below the other there is room for eight more."""
+EXPECTED_BYTES = 512
+"""Of a line: for so many there is room at first."""
 WORD = 8
 """Bytes that are looked at together; so many follow every text."""
 DONE, UNKNOWN, FULL = 0, 1, 2
@@ -73,20 +75,24 @@ def spare(text: bytes) -> np.ndarray:
 
 def read(data: np.ndarray, keys: Keys) -> Columns:
     """data: [bytes + WORD] uint8, whole lines and WORD bytes that don't matter. keys: grows by what is new"""
-    rows = int(np.count_nonzero(data[:-WORD] == NEWLINE))
+    rows = len(data) // EXPECTED_BYTES + 1
     values = np.full((rows, len(keys.names)), np.nan)
     starts, counts = np.zeros(rows, np.int64), np.zeros(2, np.int64)  # counts: rows, damaged
     at = 0
     while True:
         known = len(keys.names)
         if known > values.shape[1]:
-            values = np.hstack((values, np.full((rows, known - values.shape[1]), np.nan)))
+            values = np.hstack((values, np.full((len(values), known - values.shape[1]), np.nan)))
         ended, at, key_at, key_end = _parse(
             data, at, keys.texts, keys.lengths, keys.after, known, values, starts, counts
         )
-        if ended != UNKNOWN:
+        if ended == DONE:
             break
-        keys.add(data[key_at:key_end].tobytes())
+        if ended == FULL:
+            values = np.concatenate((values, np.full_like(values, np.nan)))
+            starts = np.concatenate((starts, np.zeros_like(starts)))
+        else:
+            keys.add(data[key_at:key_end].tobytes())
     count = int(counts[0])
     return Columns(values[:count], starts[:count], int(counts[1]))
 

@@ -5,6 +5,7 @@ one. A bucket keeps the lowest, highest and mean value of every metric, and wher
 that a part that somebody looks at closely is read again.
 """
 
+import math
 import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,10 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from ludus.core.jit import njit
-from ludus.store.columns import NEWLINE, WORD, Columns, Keys, read
+from ludus.store.columns import MOST_KEYS, NEWLINE, WORD, Columns, Keys, read
 
 MOST_BUCKETS = 4096
-CHUNK_BYTES = 4 << 20
+CHUNK_BYTES = 1 << 20
+"""Small enough for a core's cache: what is read is parsed while it is there."""
 THREADS = 2
 TAIL_BYTES = 64
 """The end of what was read: if it is another now, the file was written anew."""
@@ -60,8 +62,14 @@ class Curves:
         """[buckets]: the byte of the file where each begins."""
         self._clock = np.zeros((2, self._most))
         """[decisions and seconds, buckets]: of the first line of each."""
-        self.last: dict[str, float] = {}
-        """The newest value of every metric."""
+        self._newest = np.full(MOST_KEYS, np.nan)
+        """[metrics]: the last value of each."""
+
+    @property
+    def last(self) -> dict[str, float]:
+        """The newest value of every metric that has one."""
+        found = zip(self.keys.names, self._newest.tolist(), strict=False)
+        return {name: value for name, value in found if not math.isnan(value)}
 
     @property
     def buckets(self) -> int:
@@ -115,18 +123,24 @@ class Curves:
 
     def _chunks(self, handle: int, size: int) -> Iterator[tuple[np.ndarray, int]]:
         """Whole lines, and where they begin; a last line without its end stays for the next time."""
-        length = CHUNK_BYTES
+        length, turn = min(CHUNK_BYTES, size - self.offset), 0
+        buffers = [np.empty(length + WORD, np.uint8)]
         while self.offset < size:
-            data = np.empty(min(length, size - self.offset) + WORD, np.uint8)
-            count = os.preadv(handle, [data[:-WORD].data], self.offset)
+            if turn == len(buffers) and turn <= 2 * THREADS:
+                buffers.append(np.empty(length + WORD, np.uint8))
+            turn %= len(buffers)
+            data = buffers[turn]
+            count = os.preadv(handle, [data[: min(length, size - self.offset)].data], self.offset)
             whole = _end_of_lines(data[:count])
-            if not whole:
-                if count < length:
-                    return
-                length *= 2  # a line longer than any of ours
-                continue
-            self.offset += whole
-            yield data[: whole + WORD], self.offset - whole
+            if whole:
+                turn += 1
+                self.offset += whole
+                yield data[: whole + WORD], self.offset - whole
+            elif count < length or length >= size - self.offset:
+                return
+            else:  # a line longer than any of ours
+                length, turn = 2 * length, 0
+                buffers = [np.empty(length + WORD, np.uint8)]
 
     def _add(self, found: Columns, offset: int) -> None:
         self.damaged += found.damaged
@@ -139,14 +153,12 @@ class Curves:
                 self._halve()
             fits = min(len(values) - at, self._most * self.bucket_lines - self.lines)
             part = slice(at, at + fits)
-            _gather(values[part], self.lines, self.bucket_lines, self._kept)
+            _gather(values[part], self.lines, self.bucket_lines, self._kept, self._newest)
             first = np.arange(at, at + fits)[-self.lines % self.bucket_lines :: self.bucket_lines]
             into = (self.lines + first - at) // self.bucket_lines
             self._begins[into] = found.starts[first] + offset
             self._clock[:, into] = values[first, :2].T
             self.lines, at = self.lines + fits, at + fits
-        if len(values):
-            self.last |= _newest(values, self.keys.names)
 
     def _halve(self) -> None:
         """Two buckets become one."""
@@ -194,20 +206,6 @@ def _empty(metrics: int, buckets: int) -> np.ndarray:
     return kept
 
 
-def _newest(values: np.ndarray, names: list[str]) -> dict[str, float]:
-    """values: [lines, metrics], of which some lines have only some."""
-    found = {}
-    for column, name in enumerate(names[: values.shape[1]]):
-        value = values[-1, column]
-        if np.isnan(value):
-            known = np.flatnonzero(~np.isnan(values[:, column]))
-            if not len(known):
-                continue
-            value = values[known[-1], column]
-        found[name] = float(value)
-    return found
-
-
 @njit
 def _end_of_lines(data: np.ndarray) -> int:
     """Of the last line that is whole; 0 if none is."""
@@ -218,7 +216,7 @@ def _end_of_lines(data: np.ndarray) -> int:
 
 
 @njit
-def _gather(values: np.ndarray, lines: int, bucket_lines: int, kept: np.ndarray) -> None:
+def _gather(values: np.ndarray, lines: int, bucket_lines: int, kept: np.ndarray, newest: np.ndarray) -> None:
     """values: [lines, metrics]. lines: how many were there before. kept: [buckets, metrics, 6]"""
     for line in range(values.shape[0]):
         into = kept[(lines + line) // bucket_lines]
@@ -234,6 +232,7 @@ def _gather(values: np.ndarray, lines: int, bucket_lines: int, kept: np.ndarray)
                     into[metric, HIGH_AT] = decisions
                 into[metric, SUM] += value
                 into[metric, COUNT] += 1
+                newest[metric] = value
 
 
 def _grouped(kept: np.ndarray, step: int) -> np.ndarray:

@@ -76,7 +76,7 @@ class WatchedRun:
         }
 
     def _charts(self) -> list[dict[str, Any]]:
-        return charts(name for name in self.curves.keys.names if name in self.curves.last)
+        return charts(self.curves.last)
 
     # ---- facts
 
@@ -106,9 +106,8 @@ class WatchedRun:
         }  # fmt: skip
 
     def _newest(self) -> dict[str, Any]:
-        if self.curves.last:
-            return self.curves.last
-        found: dict[str, Any] = {}
+        if found := self.curves.last:
+            return dict(found)
         for count, line in enumerate(lines_back(self.folder / METRICS)):
             if count == TAIL_LINES:
                 break

@@ -91,7 +91,7 @@ def missing(why: str) -> None:
 
 def csv_of(run: WatchedRun) -> Iterator[str]:
     """All lines of metrics, exactly as they were written, some at a time."""
-    names = [name for name in run.curves.keys.names if name in run.curves.last]
+    names = list(run.curves.last)
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, names, extrasaction="ignore")
     writer.writeheader()
