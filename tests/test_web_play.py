@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from browser import accessibility_problems
-from ludus import games, records
+from ludus import games, match, records
 from ludus.core import conformance
 from ludus.core.errors import Failure, Usage
 from ludus.games.ofc.web import OfcView
@@ -182,30 +182,30 @@ def test_a_lost_worker_is_told_and_replaced():
     assert not multiprocessing.active_children()
 
 
-def test_games_of_a_match_are_recorded_and_read_back(ludus, tmp_path):
+def test_games_of_a_match_are_recorded_and_read_back():
     from ludus.ui.web import engine
 
-    code, _, _ = ludus(
-        "eval", "connect4", "--bots", "random", "greedy", "--games", "6", "--record", "x.games"
-    )
-    lines = Path("x.games").read_text().splitlines()
-    assert code == 0 and len(lines) == 6 and len({line.partition(" # ")[0] for line in lines}) == 6
+    recorded: list[records.Record] = []
+    match.duel(games.open("connect4"), "random", "greedy", deals=3, cores=1, record=recorded)
+    lines = [record.line() for record in recorded]
+    assert len(lines) == 6 and len({line.partition(" # ")[0] for line in lines}) == 6
     for line in lines:
         deal, actions = engine.read_record(line)
         shown = engine.position(deal, actions)
         assert shown["over"] and set(deal.names) == {"random", "greedy"}
-        score = {name: points for name, points in zip(deal.names, shown["score"], strict=True)}
-        assert records.parse(line, "").result == ", ".join(f"{n} {p:+g}" for n, p in score.items())
+        told = zip(deal.names, shown["score"], strict=True)
+        assert records.parse(line, "").result == ", ".join(f"{name} {points:+g}" for name, points in told)
 
 
-def test_recorded_hands_deal_the_same_cards(ludus):
+def test_recorded_hands_deal_the_same_cards():
     from ludus.ui.web import engine
 
-    match = ["eval", "ofc", "--bots", "greedy", "--against", "random", "--set", "seats=2", "hands=2"]
-    assert ludus(*match, "--hands", "12", "--record", "x.games")[0] == 0
-    for line in Path("x.games").read_text().splitlines():
-        assert engine.position(*engine.read_record(line))["over"]
-    assert "leave out --opening" in ludus(*match, "--opening", "1", "--record", "x.games")[2]
+    game, recorded = games.open("ofc", seats=2, hands=2), list[records.Record]()
+    match.duel(game, "greedy", "random", deals=3, cores=1, record=recorded)
+    for record in recorded:
+        assert engine.position(*engine.read_record(record.line()))["over"]
+    with pytest.raises(Usage, match="leave out --opening"):
+        match.duel(game, "greedy", "random", deals=3, cores=1, opening=1, record=recorded)
 
 
 def test_others_cards_stay_hidden_until_the_game_is_over():
