@@ -5,7 +5,6 @@ import json
 import multiprocessing
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 
