@@ -1,12 +1,20 @@
-"""Draws the README's pictures: a training's dashboard from its run, a game of Blokus, and Gemfall.
+"""Draws the README's pictures: a training's dashboard from its run, Blokus, Gemfall, and the web page.
 
 ludus train ofc --preset quick
 python docs/pictures.py runs/ofc-quick
+
+The web page needs chromium on the PATH, or as $LUDUS_CHROMIUM; the list shows all runs beside the named one.
 """
 
 import io
+import os
+import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from rich.console import Console, RenderableType
 
@@ -21,6 +29,9 @@ from ludus.ui.dashboard import Dashboard
 FOLDER = Path(__file__).parent / "pictures"
 MOVES = 14
 DECISIONS = 110
+WEB_PAGES = {"web-runs": "/", "web-run": "/run/RUN"}
+"""Picture -> address of a page."""
+SETTLE_MS = 1500
 
 
 def main(run: Path) -> None:
@@ -28,6 +39,7 @@ def main(run: Path) -> None:
     draw("dashboard", f"ludus train {RunReader(run).config.game}", dashboard(run), 100, 30)
     draw("blokus", "ludus play blokus", board(), 92, 30)
     gemfall()
+    photograph(run)
 
 
 def draw(name: str, title: str, what: RenderableType, width: int, height: int) -> None:
@@ -63,6 +75,56 @@ def gemfall() -> None:
     game = games.open("retro:Gemfall-Nes-v0", max_steps=DECISIONS)
     film = game.film(lambda table: game.player("scripted", table, seeds.rows(0, 1)), seed=1)
     write_video(FOLDER / "gemfall.gif", film)
+
+
+def photograph(run: Path) -> None:
+    """Pages of `ludus web`, in a real browser."""
+    from playwright.sync_api import sync_playwright
+
+    words = [sys.executable, "-m", "ludus.cli", "web", "--runs", str(run.resolve().parent), "--port", "0"]
+    server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        found = re.search(r"http://\S+", server.stdout.readline())
+        assert found, "ludus web did not say where it is"
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=os.environ.get("LUDUS_CHROMIUM") or shutil.which("chromium"),
+                args=["--no-sandbox", "--disable-gpu"],
+            )
+            page = browser.new_page(viewport={"width": 1200, "height": 800})
+            for name, place in WEB_PAGES.items():
+                page.goto(found[0] + place.replace("RUN", quote(run.resolve().name)))
+                page.wait_for_load_state("networkidle")
+                page.wait_for_timeout(SETTLE_MS)
+                page.screenshot(path=FOLDER / f"{name}.png")
+            photograph_games(page, found[0])
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def photograph_games(page: Any, address: str) -> None:
+    """A game of Blokus with a hint, and one of OFC with cards that are being placed."""
+    page.set_default_timeout(120_000)
+    page.goto(f"{address}/play/blokus?against=greedy")
+    for move in range(7):
+        page.locator(f".game[data-turn=you][data-number='{2 * move}'] .cell.fits").first.click()
+    page.locator(".game[data-turn=you][data-number='14']").wait_for()
+    page.get_by_role("button", name="Hint").click()
+    page.locator(".hints tbody tr").first.wait_for()
+    page.screenshot(path=FOLDER / "web-blokus.png")
+    page.goto(f"{address}/play/ofc?against=greedy")
+    for _ in range(2):
+        page.locator(".game[data-turn=you] .hand .card").first.wait_for()
+        page.get_by_role("button", name="Hint").click()
+        page.locator(".hints .idea").first.click()  # lays the cards as the champion would
+        page.get_by_role("button", name="Confirm").click()
+    page.locator(".game[data-turn=you] .hand .card").nth(2).click()
+    page.locator(".mine [data-row=b].open, .mine [data-row=m].open").last.click()
+    page.evaluate("scrollTo(0, 0)")
+    page.screenshot(path=FOLDER / "web-ofc.png")
 
 
 if __name__ == "__main__":

@@ -100,7 +100,9 @@ def test_central_inference_plays_environments_in_processes_of_their_own(game, tr
 
 def test_the_champion_teaches_and_plays_along(trained):
     settings = {"teacher": "champion", "teacher_until": 1.0, "teacher_coef": 5.0, "minibatch": 240}
-    _, readings = trained("ofc", workers="0", opponents="self:0.5,champion:0.5", decisions=6_000, ppo=settings)
+    _, readings = trained(
+        "ofc", workers="0", opponents="self:0.5,champion:0.5", decisions=6_000, ppo=settings
+    )
     assert readings[-1]["seated/champion"] == pytest.approx(1 / 3, abs=0.1)
     assert readings[-1]["game/fouls"] < 1
 

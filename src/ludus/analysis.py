@@ -51,9 +51,9 @@ def split_moves(text: str) -> list[str]:
     return [word for line in text.splitlines() for word in line.partition("#")[0].split()]
 
 
-def read_moves(rules: Rules, words: list[str], seed: int) -> list[int]:
-    """The actions of a game as it was written down."""
-    states, chance = start(rules, seed)
+def read_moves(rules: Rules, words: list[str], seed: int, row: int = 0) -> list[int]:
+    """The actions of a game as it was written down. row: which deal of the seed"""
+    states, chance = start(rules, seed, row)
     actions = []
     for number, word in enumerate(words, 1):
         try:
@@ -74,19 +74,22 @@ def _read_move(rules: Rules, states: States, word: str) -> int:
     return action
 
 
-def start(rules: Rules, seed: int) -> tuple[States, Streams]:
-    states, chance = rules.blank(1), seeds.rows(seed, 1, "deal")
+def start(rules: Rules, seed: int, row: int = 0) -> tuple[States, Streams]:
+    """A deal and the stream of its chance, as the row-th of games that are dealt side by side."""
+    states, chance = rules.blank(1), seeds.rows(seed, row + 1, "deal")[row:]
     rules.deal(states, chance)
     return states, chance
 
 
-def study(rules: Rules, thinker: Thinker, actions: list[int] | None, seed: int) -> Iterator[Step]:
+def study(
+    rules: Rules, thinker: Thinker, actions: list[int] | None, seed: int, row: int = 0
+) -> Iterator[Step]:
     """Think about every position of a game; without actions, the thinker plays both sides of it.
 
     What a move lost is told by thinking about the position after it and the one after the best move, for
     just as long: within one search, a move that looks bad is hardly looked at.
     """
-    states, chance = start(rules, seed)
+    states, chance = start(rules, seed, row)
     found, value = _think(rules, thinker, states, seed, 0)
     number = 0
     while found and (actions is None or number < len(actions)):

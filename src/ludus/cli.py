@@ -89,6 +89,7 @@ def play(
     run: str | None = None,
     think: str = "",
     seed: int | None = None,
+    row: int = 0,
     record: str | None = None,
     server: str = "",
     user: str = "",
@@ -106,9 +107,11 @@ def play(
         run: The folder of a run whose agent takes the other seats, under the rules it was trained on.
         think: How far the opponent looks ahead, as 400 (positions or futures), or how long, as 100ms.
         seed: The same seed deals the same game.
-        record: A file to which the game is added as one line; `ludus analyze --file` reads it. Of Pokémon it
-            is the replay, by default GAME-SEED.html. For console games FILE.bk2: one game of the agent of
-            --run, or of the bot of --against, to be played again.
+        row: Which deal of the seed, as recorded games of `ludus eval` say it.
+        record: A file to which the game is added as one line; `ludus analyze --file` reads it, and the page
+            of `ludus web` shows those that end in .games in the folder of the runs. Of Pokémon it is the
+            replay, by default GAME-SEED.html. For console games FILE.bk2: one game of the agent of --run, or
+            of the bot of --against, to be played again.
         server: A server of the game on which the agent or bot plays against whoever is there, as in
             ws://127.0.0.1:8000/showdown/websocket. Pokémon has such servers.
         user: Its name there; $SHOWDOWN_PASSWORD has the password, if it needs one. Default: a new name.
@@ -129,7 +132,7 @@ def play(
         return film.record(game, run, against, seed or 0, record, _flat(switches))
     from ludus.ui.play import play_in_terminal
 
-    play_in_terminal(game, seat, against, run, think, seed, record, _flat(switches))
+    play_in_terminal(game, seat, against, run, think, seed, record, _flat(switches), row)
 
 
 @app.command(name="eval")
@@ -147,6 +150,7 @@ def evaluate(
     opening: int | None = None,
     engine: str = "",
     seed: int = 0,
+    record: str | None = None,
     trust: Trust = False,
     switches: Switches = (),
 ) -> None:
@@ -166,6 +170,7 @@ def evaluate(
             2 if it has no chance, so that no two games are the same.
         engine: The program of such an opponent, if it is not on the PATH.
         seed: The same seed deals the same cards.
+        record: A file to which every game is added as one line, as of `ludus play --record`.
     """
     from ludus import games as opened_games
     from ludus.commands import eval as command
@@ -173,7 +178,7 @@ def evaluate(
     from ludus.store.run import is_run, read_config, trust_run
     from ludus.switches import parsed
 
-    words, how = _flat(switches), MatchOptions(hands, games, seed, opening, engine)
+    words, how = _flat(switches), MatchOptions(hands, games, seed, opening, engine, record)
     if run is not None:
         read_config(Path(run), game)  # fails if it is another game's
         game = run
@@ -325,6 +330,20 @@ def export(
         film.export_video(Path(run), Path(video), at, seed)
     if csv or onnx or video is None:
         command.export(Path(run), csv, onnx)
+
+
+@app.command
+def web(*, runs: str = "runs", host: str = "127.0.0.1", port: int = 8484) -> None:
+    """A page in the browser: watch and compare runs, play the games, look into an agent's thoughts.
+
+    Args:
+        runs: The folder that holds the runs.
+        host: The address to listen at. Any but this machine's own asks visitors for a token, which it prints.
+        port: 0 takes one that is free.
+    """
+    from ludus.commands import web as command
+
+    command.show(Path(runs), host, port)
 
 
 @app.command

@@ -22,8 +22,9 @@ from ludus.core import seeds
 from ludus.core.duel import Duel, wins
 from ludus.core.errors import Failure, Usage
 from ludus.core.game import Game, Player
-from ludus.core.rules import Bot, RandomBot, Rules, Thinks, begin
+from ludus.core.rules import Bot, RandomBot, Rules, States, Streams, Thinks, begin
 from ludus.core.table import Table
+from ludus.records import Record, Recorder
 from ludus.search.bot import bot_names, make_bot, make_player, player_names
 from ludus.store.player import PlayerName, parse_player
 from ludus.store.run import read_config
@@ -58,6 +59,8 @@ class MatchOptions:
     """First moves that are made at random. Default: as `opening_of` says."""
     engine: str = ""
     """The program of an engine, if it is not on the PATH."""
+    record: str | None = None
+    """A file to which every game is added."""
 
 
 def opening_of(game: Game, told: int | None) -> int:
@@ -94,17 +97,20 @@ def is_without_chance(rules: Rules, rows: int = 8, most: int = 10_000) -> bool:
 
 def duel(
     game: Game, challenger: str, opponent: str, deals: int, seed: int = 0, cores: int = 0,
-    opening: int | None = None, report: Report = lambda share: None,
+    opening: int | None = None, report: Report = lambda share: None, record: list[Record] | None = None,
 ) -> Duel:  # fmt: skip
     """The challenger in each seat in turn, the opponent in all others; on all cores unless told.
 
     opening: first moves that are made at random, as `opening_of` says unless told
     report: called from time to time with the share of the match that has been played
+    record: a list that is given every game
     """
     half, opening = deals // 2, opening_of(game, opening)
+    if record is not None and opening and game.spec.chance:
+        raise Usage(f"{game.name} can't be recorded with random first moves: leave out --opening")
     told = (game.name, game.switches, challenger, opponent)
     work = [
-        (*told, size, seeds.derive(seed, "set", number, "chunk", i), opening)
+        (*told, size, seeds.derive(seed, "set", number, "chunk", i), opening, record is not None)
         for number, count in enumerate((half, deals - half))
         for i, size in enumerate(_chunks(count))
     ]
@@ -113,7 +119,10 @@ def duel(
         parts = _counted(map(_play_chunk, *zip(*work, strict=True)), len(work), report)
     else:
         parts = _on_cores(cores, work, report)
-    points, won, counted = (np.concatenate(column) for column in zip(*parts, strict=True))
+    *columns, games_ = zip(*parts, strict=True)
+    points, won, counted = map(np.concatenate, columns)
+    if record is not None:
+        record += [one for some in games_ for one in some]
     stats = dict(zip(game.spec.stats, map(float, counted.mean((0, 1))), strict=True))
     return Duel(challenger, opponent, points, won, stats)
 
@@ -127,9 +136,7 @@ def _counted(parts: Iterable[Any], total: int, report: Report) -> list[Any]:
     return found
 
 
-def _on_cores(
-    cores: int, work: list[tuple], report: Report
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def _on_cores(cores: int, work: list[tuple], report: Report) -> list[Any]:
     context = processes.make_context("spawn")
     with ProcessPoolExecutor(cores, mp_context=context) as pool, processes.ended_on_error():
         try:
@@ -145,12 +152,15 @@ def _chunks(deals: int) -> list[int]:
 
 
 def _play_chunk(
-    game: str, switches: dict[str, Any], challenger: str, opponent: str, deals: int, seed: int, opening: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points and wins of the challenger by deal and seat, and its statistics [deals, seats, ...]."""
+    game: str, switches: dict[str, Any], challenger: str, opponent: str, deals: int, seed: int, opening: int,
+    record: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Record]]:  # fmt: skip
+    """Points and wins of the challenger by deal and seat, its statistics [deals, seats, ...], and records."""
     opened = games.open(game, **switches).native("played")
     bots = player(challenger, opened), player(opponent, opened)
-    return played(mirrored_steps(opened.rules, *bots, deals, seed, opening))
+    recorder = Recorder(opened, challenger, opponent, seed) if record else None
+    found = played(mirrored_steps(opened.rules, *bots, deals, seed, opening, recorder))
+    return *found, recorder.records if recorder else []
 
 
 def played(steps: Steps[T]) -> T:
@@ -163,18 +173,23 @@ def played(steps: Steps[T]) -> T:
 
 
 def mirrored_steps(
-    rules: Rules, challenger: Bot, opponent: Bot, deals: int, seed: int, opening: int = 0
-) -> Steps[Results]:
+    rules: Rules, challenger: Bot, opponent: Bot, deals: int, seed: int, opening: int = 0,
+    recorder: Recorder | None = None,
+) -> Steps[Results]:  # fmt: skip
     """Deals that are played once in each seat of the challenger."""
     seats, count = rules.spec.seats, len(rules.spec.stats)
     points, won = np.zeros((deals, seats)), np.zeros((deals, seats))
     stats = np.zeros((deals, seats, count), np.float32)
     for seat in range(seats):
         lineup = [challenger if other == seat else opponent for other in range(seats)]
-        final = yield from game_steps(rules, lineup, deals, seed, opening)
+        if recorder:
+            recorder.begin(seat, deals)
+        final = yield from game_steps(rules, lineup, deals, seed, opening, recorder)
         score = np.zeros((deals, seats), np.float32)
         counted = np.zeros((deals, seats, count), np.float32)
         rules.score(final, score)
+        if recorder:
+            recorder.end(score)
         rules.stats(final, counted)
         points[:, seat], won[:, seat] = score[:, seat], wins(score)[:, seat]
         stats[:, seat] = counted[:, seat]
@@ -326,18 +341,26 @@ def _shapes(game: Game) -> tuple[Any, ...]:
     return game.spec.seats, game.spec.actions, game.spec.parts
 
 
-def game_steps(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int = 0) -> Steps[np.ndarray]:
+def game_steps(
+    rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int = 0, recorder: Recorder | None = None
+) -> Steps[np.ndarray]:
     """Final states of n games with a bot in each seat; equal seeds are equal deals.
 
     opening: first moves that are made at random, in games that would all be the same without
     """
+
+    def play(rows: np.ndarray, some: States, actions: np.ndarray, streams: Streams) -> None:
+        if recorder:
+            recorder.add(rows, some, actions)
+        rules.play(some, actions, streams)
+
     states, rng = rules.blank(n), seeds.rows(seed, n, "deal")
     choices, anyone = seeds.rows(seed, n, "choice"), RandomBot(rules)
     rules.deal(states, rng)
     for _ in range(opening):
         open_rows = np.flatnonzero(~rules.over(states))
         some, some_rng = states[open_rows], rng[open_rows]
-        rules.play(some, anyone.choose(some, some_rng), some_rng)
+        play(open_rows, some, anyone.choose(some, some_rng), some_rng)
         states[open_rows], rng[open_rows] = some, some_rng
     choosers = [begin(bot, n) for bot in lineup]
     while True:
@@ -348,6 +371,6 @@ def game_steps(rules: Rules, lineup: list[Bot], n: int, seed: int, opening: int 
             rows = np.flatnonzero(~over & (seat == place))
             if len(rows):
                 some, streams, some_choices = states[rows], rng[rows], choices[rows]
-                rules.play(some, choose(rows, some, some_choices), streams)
+                play(rows, some, choose(rows, some, some_choices), streams)
                 states[rows], rng[rows], choices[rows] = some, streams, some_choices
         yield

@@ -84,6 +84,16 @@ class LookAhead(PolicyBot):
             actions[i] = self._best(states[i : i + 1], logits[i], rng[i : i + 1])
         return actions
 
+    def weigh(self, state: States, rng: Streams) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Its first ideas in one position: actions, shares of the policy, and mean outcomes. All [k]"""
+        actions, known, logits = self.first(state)
+        if known[0]:
+            return actions, np.ones(1, np.float32), self._outcomes(state, actions, rng, self.futures).mean(1)
+        ideas = np.argsort(-logits[0])[:WIDTH].astype(np.int32)
+        ideas = ideas[np.isfinite(logits[0][ideas])]
+        shares = np.exp(logits[0] - logits[0].max())
+        return ideas, shares[ideas] / shares.sum(), self._outcomes(state, ideas, rng, self.futures).mean(1)
+
     def _best(self, state: States, logits: np.ndarray, rng: Streams) -> int:
         """The idea with the best mean outcome, beyond doubt."""
         ideas = np.argsort(-logits)[:WIDTH].astype(np.int32)

@@ -36,10 +36,11 @@ def analyze(
     options, words = switches.parsed(game, set_words), None
     if run:
         options = match.run_game(Path(run), game, set_words).switches
-    text = _read(moves, file)
+    text, row = _read(moves, file), 0
     if text is not None and records.is_record(text):
         record = records.last(text, game, file or "--moves")
-        options, words, seed = {**options, **record.switches}, record.moves, record.seed
+        options, words = {**options, **record.switches}, record.moves
+        seed, row = record.seed, record.row
     elif text is not None:
         words = split_moves(text)
         if not words:
@@ -50,7 +51,7 @@ def analyze(
     rules = opened.rules
     thinker = find_thinker(run, bot, think, opened)
     warm_up(opened, {bot} & set(bot_names(opened)) if run is None else ())
-    actions = None if words is None else read_moves(rules, words, seed)
+    actions = None if words is None else read_moves(rules, words, seed, row)
     screen = opened.make_screen()
     pictures = None
     if png:
@@ -58,7 +59,7 @@ def analyze(
 
         pictures = Pictures(Path(png), rules, screen)
     steps = []
-    for step in study(rules, thinker, actions, seed):
+    for step in study(rules, thinker, actions, seed, row):
         steps.append(step)
         _show(rules, screen, step)
         if pictures:

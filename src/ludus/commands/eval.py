@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ludus import algos, machine, match
+from ludus import algos, machine, match, records
 from ludus.core.duel import Duel
 from ludus.core.errors import Usage
 from ludus.core.game import Game
@@ -61,6 +61,8 @@ def is_engine(game: Game, name: str) -> bool:
 def _evaluate_at_table(folder: Path, game: Game, at: str, against: list[str], how: MatchOptions) -> None:
     """A game that is not native: alone, with scripted players alone beside it; or against those."""
     alone, known = game.spec.seats == 1, bot_names(game)
+    if how.record is not None:
+        raise Usage(f"{game.name} can't be recorded: that is for native games, those of `ludus games`")
     _refuse_unknown_bots(game, against)
     config, weights, count = read_config(folder), read_weights(folder, at), how.games or GAMES
     names = ["random"] if alone else against or known[::-1]
@@ -122,6 +124,8 @@ def run_tournament(game: Game, bots: list[str], against: list[str], think: str, 
 def _play(game: Game, pairs: list[tuple[str, str]], how: MatchOptions) -> list[Duel]:
     """Play the matches and show them. Everything that can be refused is refused before anything compiles."""
     names = [name for pair in pairs for name in pair]
+    if how.record is not None:
+        _refuse_recording(game, names, Path(how.record))
     if how.games is None and how.hands is None and any(_thinks_long(game, name) for name in names):
         how = replace(how, games=FEW_GAMES)
     unit, per_game = game.unit
@@ -151,7 +155,17 @@ def _duel(game: Game, pair: tuple[str, str], deals: int, how: MatchOptions, repo
         assert game.engine is not None
         bot = match.player(pair[0], game)
         return game.engine.duel(bot, pair, deals, how.opening, how.engine, how.seed, report)
-    return match.duel(game, *pair, deals, how.seed, machine.usable_cores(), how.opening, report)
+    games: list[records.Record] | None = None if how.record is None else []
+    found = match.duel(game, *pair, deals, how.seed, machine.usable_cores(), how.opening, report, games)
+    if how.record is not None and games is not None:
+        records.append(Path(how.record), *games)
+    return found
+
+
+def _refuse_recording(game: Game, names: list[str], file: Path) -> None:
+    if any(is_engine(game, name) for name in names):
+        raise Usage("games against other programs can't be recorded: leave out --record")
+    records.refuse_unwritable(file)
 
 
 def _heading(game: Game, plays: str, how: MatchOptions) -> str:

@@ -8,6 +8,7 @@ from ludus import games, switches
 from ludus.core import conformance
 from ludus.core.errors import Failure, Usage
 from ludus.core.game import CHAMPION, Game, NativeGame
+from ludus.core.screen import PlainScreen
 from ludus.search.bot import bot_names, player_names
 
 console = Console(highlight=False, emoji=False)
@@ -78,10 +79,13 @@ def _describe(game: Game) -> None:
 
 def _check(game: NativeGame) -> None:
     game.warm_up()
-    broken = 0
-    for promise, problem in conformance.check(game.rules):
+    broken = checked = 0
+    nobody_sees_it = game.spec.hidden and isinstance(game.make_screen(), PlainScreen)
+    view = None if nobody_sees_it else game.make_view()
+    for promise, problem in conformance.check(game.rules, view):
+        checked += 1
         broken += problem is not None
         console.print("[green]ok     [/] " if problem is None else "[red]broken [/] ", end="")
         console.print(escape(promise if problem is None else f"{promise}: {problem}"))
     if broken:
-        raise Failure(f"{game.name} breaks {broken} of {len(conformance.CHECKS)} promises")
+        raise Failure(f"{game.name} breaks {broken} of {checked} promises")

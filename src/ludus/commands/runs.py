@@ -15,13 +15,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from ludus import algos, games
-from ludus.config import Config
 from ludus.core import extras
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint, lock
 from ludus.store.disk import reason, writing
 from ludus.store.reader import RunReader, find_runs
 from ludus.store.run import check_fit, read_config
+from ludus.store.summary import share_done
 
 console = Console(highlight=False, emoji=False)
 WEIGHTS = (".safetensors", ".onnx", ".pt", ".pth")
@@ -60,15 +60,9 @@ def _row(folder: Path, damaged: list[str]) -> tuple[str, ...]:
     now, best = run.state, run.best
     return (
         folder.name, config.game, now, f"{line['decisions']:,}",
-        "100" if now == "done" else f"{100 * _share(config, line):.0f}", f"{line['seconds'] / 3600:.2f}",
+        "100" if now == "done" else f"{100 * share_done(config, line):.0f}", f"{line['seconds'] / 3600:.2f}",
         f"{best.measure:.3g} {best.name}".rstrip() if best else "",
     )  # fmt: skip
-
-
-def _share(config: Config, line: dict[str, Any]) -> float:
-    """Of the budget that is used, by whichever ends the training first."""
-    by_time = line["seconds"] / config.seconds if config.seconds > 0 else 0.0
-    return min(1.0, max(line["decisions"] / max(config.decisions, 1), by_time))
 
 
 def _is_empty(folder: Path) -> bool:

@@ -1,5 +1,6 @@
 """`ludus train` and `ludus resume`: resolve the configuration, then train with a dashboard."""
 
+import contextlib
 import dataclasses
 import json
 import sys
@@ -52,6 +53,10 @@ EXTRA: dict[str, Any] = {
     ),
     "overwrite": (
         Annotated[bool, arg(help="Begin anew; the run that is in the folder is moved aside.")],
+        False,
+    ),
+    "web": (
+        Annotated[bool, arg(help="Serve a page to watch it in a browser, in a process of its own.")],
         False,
     ),
     "weights": (
@@ -151,7 +156,7 @@ def run(args: list[str], resumed: str = "") -> None:
     history = RunReader(folder).metrics() if is_run(folder) and not overwrite else ()
     dashboard = Dashboard(config, columns, history)
     try:
-        with dashboard:
+        with _page(folder, flags.web), dashboard:
             _train(config, dashboard, overwrite, flags.weights)
     except Stopped:
         dashboard.summary(folder, native, stopped=True)
@@ -159,6 +164,15 @@ def run(args: list[str], resumed: str = "") -> None:
     if config.profile:
         dashboard.console.print(_profile(folder))
     dashboard.summary(folder, native, stopped=False)
+
+
+def _page(folder: Path, wanted: bool) -> contextlib.AbstractContextManager[None]:
+    """The web page beside the training, if it is wanted."""
+    if not wanted:
+        return contextlib.nullcontext()
+    from ludus.commands import web
+
+    return web.beside(folder)
 
 
 def _train(config: Config, dashboard: "Dashboard", overwrite: bool, weights: str) -> None:

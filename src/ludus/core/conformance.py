@@ -3,7 +3,9 @@
 Each check is a function of the rules that raises `Broken`; its docstring is what it promises.
 """
 
+import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from ludus.core.dice import legal_choice
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Advances, Rules, States
 from ludus.core.table import RulesTable
+from ludus.core.view import View
 
 ROWS = 24
 LONGEST = 20_000
@@ -22,12 +25,13 @@ class Broken(Failure):
     """A promise of the contract that the rules don't keep."""
 
 
-def check(rules: Rules) -> Iterator[tuple[str, str | None]]:
+def check(rules: Rules, view: View | None = None) -> Iterator[tuple[str, str | None]]:
     """What each check promises, and what is wrong (None if nothing)."""
-    for promise in CHECKS:
+    checks: list[tuple[Callable[..., None], tuple[Any, ...]]] = [(promise, (rules,)) for promise in CHECKS]
+    for promise, given in [*checks, *([(check_view, (rules, view))] if view else [])]:
         problem = None
         try:
-            promise(rules)
+            promise(*given)
         except Broken as broken:
             problem = str(broken)
         except Exception as error:
@@ -264,3 +268,20 @@ def speaks(rules: Rules) -> None:
 CHECKS: tuple[Callable[[Rules], None], ...] = (
     shapes, readers_only_read, ends, alone, seeded, copies, chance, hides, refuses, advances, speaks,
 )  # fmt: skip
+
+
+def check_view(rules: Rules, view: View) -> None:
+    """a browser is shown every legal action of the seat to move, and nothing that is hidden from it"""
+    for states, _ in Play(rules, rows=2).decisions():
+        redealt = states.copy()
+        rules.redeal(redealt, seeds.rows(7, len(states)))
+        for state, other in zip(states, redealt, strict=True):
+            seat = int(rules.seat(np.array([state]))[0])
+            shown = json.dumps(view.show(state, seat))
+            offered = sorted(move[0] for move in json.loads(shown)["moves"])
+            legal = np.flatnonzero(legal_of(rules, np.array([state]))[0]).tolist()
+            demand(offered == legal, f"the page offers {offered[:9]} of the legal {legal[:9]}")
+            demand(shown == json.dumps(view.show(other, seat)), "the page shows what is hidden from the seat")
+            for idle in set(range(rules.spec.seats)) - {seat}:
+                demand(not view.show(state, idle)["moves"], f"seat {idle} is offered moves of seat {seat}")
+            demand(bool(view.show(state, None)["moves"]), "who looks on is shown no moves")

@@ -24,9 +24,11 @@ from ludus.core.table import RulesTable, Table, Turn
 if TYPE_CHECKING:
     from ludus.core.film import Chooser, Film
     from ludus.core.screen import Screen, TableScreen
+    from ludus.core.view import View
 
 RANDOM = "random"
 PRESETS = "presets.toml"
+WEB_SCRIPT = "web.js"
 CHAMPION = "champion"
 """The name of the trained agent that comes with a game, and of its run's folder beside the class."""
 Switches = dict[str, Any]
@@ -230,6 +232,18 @@ class NativeGame(Game):
         from ludus.core.screen import PlainScreen
 
         return PlainScreen(self.rules)
+
+    def make_view(self) -> "View":
+        """How a browser sees it."""
+        from ludus.core.view import default_view
+
+        return default_view(self.rules, self.make_screen())
+
+    @property
+    def web_script(self) -> Path | None:
+        """The JavaScript module that draws its view in a browser, if it has its own."""
+        file = Path(inspect.getfile(type(self))).with_name(WEB_SCRIPT)
+        return file if file.exists() else None
 
     @property
     def bots(self) -> list[str]:

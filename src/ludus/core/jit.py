@@ -23,6 +23,8 @@ from typing import Any
 import numba
 from numba.core import config as numba_config
 
+from ludus.core.cache import cache_home
+
 PACKAGE = Path(__file__).resolve().parent.parent
 SHARED = [PACKAGE / "core", PACKAGE / "games"]
 NOT_OURS = ("__pycache__", "site-packages", "node_modules")
@@ -93,8 +95,7 @@ def _use_temporary_folder(why: str) -> None:
 
 
 def _root() -> Path:
-    home = os.environ.get("LUDUS_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    return Path(home or Path.home() / ".cache") / "ludus" / "compiled"
+    return cache_home() / "compiled"
 
 
 def _hash(files: list[Path]) -> str:

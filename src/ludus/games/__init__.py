@@ -24,7 +24,12 @@ def names() -> list[str]:
 
 def native_names() -> list[str]:
     """Of those that have Rules."""
-    return [name for name in names() if Path(__path__[0], name, "rules.py").exists()]
+    return [name for name in names() if (folder(name) / "rules.py").exists()]
+
+
+def folder(name: str) -> Path:
+    """Of a game that comes with Ludus."""
+    return Path(__path__[0], name)
 
 
 def open(name: str, /, **switches: Any) -> Game:

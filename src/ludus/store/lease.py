@@ -122,6 +122,14 @@ def holder(store: "ObjectStore", folder: Path) -> str:
     return _told(held, age_s) if age_s < STALE_S else ""
 
 
+def is_fresh(folder: Path) -> bool:
+    """Whether a folder is the mirror of a run that another machine trains now."""
+    try:
+        return time.time() - (folder / LEASE).stat().st_mtime < STALE_S
+    except OSError:
+        return False
+
+
 def _told(held: dict[str, Any], age_s: float) -> str:
     return (
         f"the machine {held.get('machine', '?')} trains it (last sign of life {age_s:.0f} s ago): stop it "

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ludus.config import Config
 from ludus.core.errors import Usage
-from ludus.store import checkpoint, lock
+from ludus.store import checkpoint, lease, lock
 from ludus.store.checkpoint import Best
 from ludus.store.lines import EVENTS, METRICS, Warn, last_line, lines_back, stream_lines
 from ludus.store.run import CONFIG, is_run, peek_config, read_weights
@@ -37,7 +37,7 @@ class RunReader:
 
     @property
     def state(self) -> State:
-        if lock.is_running(self.folder):
+        if lock.is_running(self.folder) or lease.is_fresh(self.folder):
             return "running"
         for line in lines_back(self.folder / EVENTS):
             what = line.values["event"] if line.values else ""

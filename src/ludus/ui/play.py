@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ludus import match, records
-from ludus.analysis import ideas_of
+from ludus.analysis import ideas_of, start
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Bot, Remembers, Rules, States, Streams, begin, legal_actions
@@ -40,7 +40,7 @@ class TakeBack(Exception):
 
 def play_in_terminal(
     game: str, seat: int, against: str | None, run: str | None, think: str, seed: int | None,
-    record: str | None, words: list[str],
+    record: str | None, words: list[str], row: int = 0,
 ) -> None:  # fmt: skip
     if against is not None and run is not None:
         raise Usage("choose --against or --run, not both")
@@ -57,11 +57,11 @@ def play_in_terminal(
     opponent = match.player(name, native)
     adviser = opponent if isinstance(opponent, Thinker) else make_bot(native, names[-1])
     if record is not None:
-        _refuse_unwritable(Path(record))
+        records.refuse_unwritable(Path(record))
     warm_up(native, {parse_player(name).name, names[-1]} & set(names))
     seed = secrets.randbelow(2**31) if seed is None else seed
     heading = f"{game}: you have seat {seat}, {name} the others; seed {seed}"
-    session = Session(rules, native.make_screen(), seat, opponent, adviser, seed, heading)
+    session = Session(rules, native.make_screen(), seat, opponent, adviser, seed, heading, row)
     try:
         session.run()
     except Quit:
@@ -69,19 +69,11 @@ def play_in_terminal(
     finally:
         if record is not None and session.moves:
             told = dataclasses.asdict(native.options)
+            result = session.result or "unfinished"
             records.append(
-                Path(record),
-                records.Record(game, seed, seat, name, told, session.moves, session.result or "unfinished"),
+                Path(record), records.Record(game, seed, seat, name, told, session.moves, result, row)
             )
             session.console.print(f"recorded in {record}", style="dim", markup=False, soft_wrap=True)
-
-
-def _refuse_unwritable(file: Path) -> None:
-    """Before the game, not after it."""
-    try:
-        file.open("a").close()
-    except OSError as error:
-        raise Usage(f"can't record the game in {file}: {error.strerror}") from None
 
 
 @dataclass
@@ -100,8 +92,9 @@ class Session:
     """One person's game against a bot."""
 
     def __init__(
-        self, rules: Rules, screen: Screen, seat: int, opponent: Bot, adviser: Bot, seed: int, heading: str
-    ) -> None:
+        self, rules: Rules, screen: Screen, seat: int, opponent: Bot, adviser: Bot, seed: int, heading: str,
+        row: int = 0,
+    ) -> None:  # fmt: skip
         self.rules, self.screen, self.seat = rules, screen, seat
         self.opponent, self.adviser, self.heading = opponent, adviser, heading
         self.choose = begin(opponent, 1)
@@ -111,9 +104,8 @@ class Session:
         self.past: list[Moment] = []  # before each of the person's decisions so far
         self.moves: list[str] = []
         self.result = ""
-        self.states = rules.blank(1)
-        self.rng, self.choice_rng = seeds.rows(seed, 1, "deal"), seeds.rows(seed, 1, "choice")
-        rules.deal(self.states, self.rng)
+        self.states, self.rng = start(rules, seed, row)
+        self.choice_rng = seeds.rows(seed, row + 1, "choice")[row:]
 
     def run(self) -> None:
         self.console.print(f"[dim]{COMMANDS}[/]")

@@ -11,6 +11,7 @@ from ludus.core.rules import Bot, Rules
 if TYPE_CHECKING:
     from ludus.games.blokus.gtp import GtpEngine
     from ludus.games.blokus.screen import BlokusScreen
+    from ludus.games.blokus.web import BlokusView
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ class Game(NativeGame):
         from ludus.games.blokus.screen import BlokusScreen
 
         return BlokusScreen(self.rules)
+
+    def make_view(self) -> "BlokusView":
+        from ludus.games.blokus.web import BlokusView
+
+        return BlokusView(self.rules)
 
     @cached_property
     def engine(self) -> "GtpEngine":  # type: ignore[override]

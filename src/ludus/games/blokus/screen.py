@@ -23,7 +23,10 @@ class BlokusScreen:
     def __init__(self, rules: Any) -> None:
         self.rules, self.marks, self.side = rules, rules.layout.marks, rules.board.side
         self.colours = COLOURS[: len(self.marks)]
-        self.labels = [str(self.side - row) for row in range(self.side)], LETTERS[: self.side]
+        self.labels: tuple[Sequence[str], Sequence[str]] = (
+            [str(self.side - row) for row in range(self.side)],
+            LETTERS[: self.side],
+        )
 
     def cells(self, state: np.void) -> np.ndarray:
         return board_marks(self.rules, state)

@@ -10,6 +10,7 @@ from ludus.core.rules import Bot, Rules
 
 if TYPE_CHECKING:
     from ludus.games.ofc.screen import OfcScreen
+    from ludus.games.ofc.web import OfcView
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class Game(NativeGame):
         from ludus.games.ofc.screen import OfcScreen
 
         return OfcScreen(self.rules)
+
+    def make_view(self) -> "OfcView":
+        from ludus.games.ofc.web import OfcView
+
+        return OfcView(self.rules)
 
     @property
     def unit(self) -> tuple[str, int]:

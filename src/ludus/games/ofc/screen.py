@@ -152,13 +152,17 @@ class Showdown:
         self.won = np.zeros(self.seats)
 
     def explained(self, before: np.void, after: np.void) -> Panel:
-        lines: list[RenderableType] = [self._boards(before), *self._pairs()]
+        lines = self.lines(before, after)
+        return Panel(Group(self._boards(before), *lines), title=f"showdown of hand {before['hand'] + 1}")
+
+    def lines(self, before: np.void, after: np.void) -> list[Text]:
+        """Who pays whom and why, who earns Fantasyland, and the sums."""
+        self.won[:] = 0
+        lines = [*self._pairs()]
         for seat in range(self.seats):
             lines += self._fantasyland(seat)
         lines.append(Text(f"This hand: {self._points(self.won, '+g')}", "bold"))
-        return Panel(
-            Group(*lines, *self._beyond(before, after)), title=f"showdown of hand {before['hand'] + 1}"
-        )
+        return [*lines, *self._beyond(before, after)]
 
     def _boards(self, before: np.void) -> Table:
         table = Table(box=None, pad_edge=False)
@@ -170,7 +174,7 @@ class Showdown:
             table.add_row(
                 name, *(card_line(row_cards(board, row)) for board in self.hand["board"][: self.seats])
             )
-            table.add_row("", *(self._row_name(seat, row) for seat in range(self.seats)))
+            table.add_row("", *(self.row_name(seat, row) for seat in range(self.seats)))
         return table
 
     def _points(self, points: np.ndarray, form: str) -> str:
@@ -182,7 +186,7 @@ class Showdown:
         """`You foul`, `Seat 1 fouls`"""
         return f"{self.names[seat].capitalize()} {verb if seat == self.reader else verb + 's'}"
 
-    def _row_name(self, seat: int, row: int) -> Text:
+    def row_name(self, seat: int, row: int) -> Text:
         value = int(self.values[seat, row])
         royalty = int(ROYALTY[row](value)) if self.stands[seat] else 0
         name = value_text(value) + (f", royalty {royalty}" if royalty else "")
