@@ -117,10 +117,12 @@ def test_a_long_curve_keeps_its_peak_and_can_be_looked_at_closely(server, runs, 
     near = [(x, y) for x, y in points(page, chart) if 123_000 <= x <= 124_000]
     assert (10 * PEAK_AT, PEAK) in near
     page.get_by_role("button", name="Reset zoom").click()
-    page.locator(f'[data-chart="{chart}"]').scroll_into_view_if_needed()
-    place = page.locator(f'[data-chart="{chart}"]').bounding_box()
+    canvas = page.locator(f'[data-chart="{chart}"]')
+    canvas.scroll_into_view_if_needed()
+    place = canvas.bounding_box()
     x, y = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
     page.mouse.move(x, y)
+    page.wait_for_function("(box) => /policy loss\\s*0/.test(box.innerText)", arg=canvas.element_handle())
     page.mouse.down()
     page.mouse.move(x + 50, y, steps=3)
     page.mouse.up()

@@ -20,7 +20,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 SOCKET_PATH = "/_nicegui_ws/"
-FILES = ("/_nicegui/", "/favicon")
+FILES = ("/_nicegui/", "/favicon", "/data/")
+"""What an open page asks for: it is answered however many pages are open."""
 HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",
