@@ -83,6 +83,7 @@ class Meter:
             **{f"speed/{name}": count / since for name, count in self._since.counts.items()},
             "workers/count": health.workers,
             "workers/replaced": health.replaced,
+            **_nodes(health),
             **{f"time/{name}": spent for name, spent in self._phases.items()},
             **self._since.means(),
             **self._usage(health.pids),
@@ -160,6 +161,14 @@ class Meter:
         return {
             "cpu/learner": cpu[0], "cpu/workers": sum(cpu[1:]), "cpu/all": sum(cpu), "memory/bytes": memory,
         }  # fmt: skip
+
+
+def _nodes(health: Health) -> dict[str, float]:
+    """Of a pool on several machines."""
+    if not health.nodes:
+        return {}
+    by_node = {f"nodes/{name}": count for name, count in health.nodes.items()}
+    return {"nodes/count": len(health.nodes), **by_node, "policy/dropped": health.dropped}
 
 
 class _Sums:
