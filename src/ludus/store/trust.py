@@ -1,8 +1,8 @@
 """Which runs may import code: those that the user began on this machine, or said to trust.
 
 A run's folder may come from anybody, and a game such as `module:Class` or an algorithm's module in its
-configuration is code, and so is what a Ray cluster sends. So the user's own runs are noted when they begin, in a file outside of them that only
-the user can write.
+configuration is code, and so is what a Ray cluster sends. So the user's own runs are noted when they begin,
+in a file outside of them that only the user can write.
 """
 
 import hashlib

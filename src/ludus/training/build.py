@@ -76,8 +76,8 @@ def make_pool(
     return pools.make(
         layout.pool,
         PoolPlan(
-            plan, algorithm.columns(config, game.spec), net, vector, context, layout.overlap, least, most, log,
-            _cluster(config), tell,
+            plan, algorithm.columns(config, game.spec), net, vector, context, layout.overlap, least, most,
+            log, _cluster(config), tell,
         ),
     )  # fmt: skip
 

@@ -1,10 +1,11 @@
-"""A Ray cluster: how we join it, which nodes it has, and whether their code is ours. Knows nothing of games."""
+"""A Ray cluster: how we join it, which nodes it has, and whether their code is ours. No games here."""
 
 import functools
 import hashlib
 import logging
 import os
 import platform
+import socket
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -19,6 +20,14 @@ from ludus.core import extras
 from ludus.core.errors import Usage
 
 PACKAGE = Path(ludus.__file__).parent
+REACH_S = 5.0
+"""How long a cluster may take to answer at all."""
+VARIABLES = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # GPUs are not Ray's to hide
+    "RAY_NUM_REDIS_GET_RETRIES": "1",  # its own 20 tries take minutes where nobody answers
+}
+"""Read by Ray when it is imported."""
 
 
 class Node(NamedTuple):
@@ -33,9 +42,8 @@ def connect(address: str, modules: Sequence[str] = ()) -> bool:
     address: "" for Ray on this machine alone, which ends with us. modules: packages that Ray sends to the
     nodes
     """
-    # Read when Ray is imported. Our workers choose their own threads and GPUs, and nobody counts them.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    for name, value in VARIABLES.items():
+        os.environ.setdefault(name, value)
     try:
         import ray
     except ModuleNotFoundError as error:
@@ -43,6 +51,8 @@ def connect(address: str, modules: Sequence[str] = ()) -> bool:
     if ray.is_initialized():
         return False
     refuse(address, modules)
+    if address not in ("", "auto"):
+        _reach(address)
     options: dict[str, Any] = {"address": address}
     if not address:
         options = {"address": "local", "num_cpus": machine.usable_cores(), "include_dashboard": False}
@@ -68,6 +78,18 @@ def refuse(address: str, modules: Sequence[str]) -> None:
     for module in modules:
         if not Path(module).exists():
             raise Usage(f"--ray-modules {module}: there is no such package")
+
+
+def _reach(address: str) -> None:
+    """Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACH_S).close()
+    except (OSError, ValueError) as error:
+        raise Usage(
+            f"--ray-address {address}: no Ray cluster answers there ({error}): "
+            "`ray start --head` on its first machine says the address, as in 10.0.0.1:6379"
+        ) from None
 
 
 def leave() -> None:

@@ -107,7 +107,8 @@ class RayPool:
         import ray
 
         self._ray, self._home = ray, cluster.own_node()
-        self._remote = ray.remote(num_cpus=1, max_restarts=0, concurrency_groups={"pulse": 1})(RayWorker)
+        how: dict[str, Any] = {"num_cpus": 1, "max_restarts": 0, "concurrency_groups": {"pulse": 1}}
+        self._remote = ray.remote(**how)(RayWorker)
         self._past_put: dict[int, tuple[int, Any]] = {}
         self._past_vectors = np.zeros((PAST_SLOTS, len(self._vector)), np.float32)
         self._past_news, self._past_number = PastNews(np.zeros(0), np.zeros(0), {}), 0
@@ -386,7 +387,7 @@ class RayPool:
         """Replace a worker; its blocks that are not here yet are lost, and were never counted."""
         handle = self._handles[index]
         self._look_again()
-        if index not in self._handles:
+        if self._handles.get(index) is not handle:
             return  # its node has gone, and it with it
         if "ModuleNotFoundError" in error and "ludus" in error:
             missing = "has no Ludus: install it there, or send the learner's with --ray-modules"
