@@ -26,7 +26,7 @@ from ludus.training.loop import train
 from ludus.training.pools import ray as ray_pool
 from ludus.training.pools.ray import RayPool, _spread
 from ludus.training.weights import PastSelves
-from trainings import Listeners, limit, ludus, ludus_command, wait_until
+from trainings import Listeners, limit, ludus_command, wait_until
 
 # Ray reads them when it is imported. The second keeps a cluster on this machine to the loopback interface.
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -137,8 +137,8 @@ def test_nodes_come_and_go_and_every_decision_is_counted_once(nodes, tmp_path, m
     assert len({block[:2] for block in taken}) == len(taken)  # no worker begins two blocks at once
 
 
-def test_a_killed_learner_leaves_nothing_and_goes_on(nodes, tmp_path):
-    run, flags = tmp_path / "run", ["--pool", "ray", "--ray-address", nodes.address]
+def test_a_killed_learner_leaves_nothing_and_goes_on(nodes, tmp_path, ludus):
+    run, flags = tmp_path / "run", ["--pool", "ray", "--ray-address", nodes.address, "--workers", "1"]
     small = ["--preset", "test", "--rows", "8", "--steps", "8", "--eval-every", "0", "--log-s", "0.1"]
     small += ["--checkpoints.every-decisions", "1024", "--run", str(run)]
     process = subprocess.Popen(
@@ -154,8 +154,8 @@ def test_a_killed_learner_leaves_nothing_and_goes_on(nodes, tmp_path):
         process.communicate()
     assert wait_until(lambda: free_cores(nodes) == len(nodes.nodes), limit(15), 0.5)
     kept = max(_checkpoints(run))
-    done = ludus("resume", str(run), "--decisions", str(kept + 256), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    code, _, err = ludus("resume", str(run), "--decisions", str(kept + 256))
+    assert code == 0, err
     assert RunReader(run).last["decisions"] >= kept + 256
     assert free_cores(nodes) == len(nodes.nodes)
 
@@ -183,10 +183,11 @@ def test_a_node_with_another_version_is_refused(nodes, pool, tmp_path):
     assert str(refused.value) == f"{problem}: install the same on both"
 
 
-def test_blocks_lie_in_the_object_store_and_old_ones_are_dropped(pool):
+def test_blocks_lie_in_the_object_store_and_old_ones_are_dropped(pool, monkeypatch):
+    monkeypatch.setattr(ray_pool, "START_S", 600.0)  # both are there from the first update on
     found = pool(rows=128, steps=32, workers="2", max_lag=2)
     first = found.receive()
-    assert [delivery.worker for delivery in first] == [0, 1]
+    assert {delivery.worker for delivery in first} == {0, 1}
     for delivery in first:
         columns = [delivery.block[column.name] for column in delivery.block.columns]
         lowest, highest = (end(array.ctypes.data for array in columns) for end in (min, max))
@@ -208,35 +209,54 @@ def test_blocks_lie_in_the_object_store_and_old_ones_are_dropped(pool):
 
 
 def test_a_hung_worker_is_replaced_and_not_waited_for(pool, monkeypatch):
-    monkeypatch.setattr(ray_pool, "LATE_S", 0.5)
-    monkeypatch.setattr(ray_pool, "PULSE_S", 0.2)
-    monkeypatch.setattr(ray_pool, "patience_s", lambda *least: 2.0)
-    found = pool(opponents="self:0.5,past:0.5", workers="3")
+    for name, seconds in {"START_S": 600.0, "LATE_S": 0.5, "PULSE_S": 0.2}.items():
+        monkeypatch.setattr(ray_pool, name, seconds)
+    patience = limit(4.0)
+    monkeypatch.setattr(
+        ray_pool, "patience_s", lambda least, rows, slowest: 600 if slowest is None else patience
+    )
+    found = pool(opponents="self:0.5,past:0.5", workers="2")
     found.release(found.receive())
     handle = found._handles[0]
     os.kill(handle.pid, signal.SIGSTOP)
     others = 0
     try:
-        end = time.monotonic() + limit(20)
-        while not found.replaced and time.monotonic() < end:
+        end = time.monotonic() + 10 * patience
+        while found._handles[0] is handle and time.monotonic() < end:
             found.release(taken := found.receive())
             others += any(delivery.slot != handle.serial for delivery in taken)
     finally:
         os.kill(handle.pid, signal.SIGCONT)
-    assert found.replaced == 1 and "made no decision" in found.health().reason
-    assert others > 1
+    assert found._handles[0] is not handle and "made no decision" in found.health().reason
+    assert found.replaced and others > 1
 
 
 def test_alphazero_trains_on_ray(nodes, tmp_path):
-    changes = {"algo": "alphazero", "decisions": 128, "workers": "2", "rows": 4, "steps": 8}
+    changes = {"algo": "alphazero", "decisions": 64, "workers": "1", "rows": 4, "steps": 4}
     folder = train(configured(nodes, "connect4", **changes, run=str(tmp_path / "run")), Listeners())
-    assert RunReader(folder).last["decisions"] >= 128
+    assert RunReader(folder).last["decisions"] >= 64
 
 
-def test_an_environment_and_its_workers_output(nodes, tmp_path):
-    changes = {"decisions": 256, "workers": "2"}
+def test_an_environment_trains_on_ray(nodes, tmp_path):
+    changes = {"decisions": 256, "workers": "1"}
     folder = train(configured(nodes, "gym:CartPole-v1", **changes, run=str(tmp_path / "run")), Listeners())
     assert RunReader(folder).last["decisions"] >= 256
+
+
+def test_a_sweep_on_ray_trains_side_by_side(nodes, tmp_path, ludus):
+    pytest.importorskip("optuna")
+    flags = ["--preset", "test", "--decisions", "512", "--rows", "8", "--steps", "8", "--workers", "0"]
+    flags += ["--eval-games", "4", "--log-s", "0", "--pool", "ray", "--ray-address", nodes.address]
+    flags += ["--trials", "2", "--parallel", "2", "--space", "ppo.learning_rate=log:1e-4:1e-2"]
+    code, _, err = ludus("sweep", "tictactoe", *flags, "--run", str(tmp_path / "sweep"))
+    assert code == 0, err
+    spans = []
+    for folder in sorted((tmp_path / "sweep").glob("trial-*")):
+        events = list(RunReader(folder).events())
+        assert RunReader(folder).state == "done" and RunReader(folder).last["decisions"] == 512
+        spans.append((events[0]["time"], events[-1]["time"]))
+    (first, first_end), (second, second_end) = spans
+    assert first < second_end and second < first_end
 
 
 def test_workers_are_spread_as_far_as_there_are_cores():

@@ -20,20 +20,7 @@ optuna = pytest.importorskip(
 
 from ludus.sweep.study import STEPS, Study  # noqa: E402
 
-TINY = [
-    "--preset",
-    "test",
-    "--rows",
-    "8",
-    "--steps",
-    "8",
-    "--workers",
-    "1",
-    "--log-s",
-    "0",
-    "--eval-games",
-    "4",
-]
+TINY = "--preset test --rows 8 --steps 8 --workers 0 --log-s 0 --eval-games 4".split()
 SPACE = ["--space", "ppo.learning_rate=log:1e-4:1e-2", "net.activation=choice:relu,tanh"]
 
 
@@ -104,10 +91,8 @@ def test_hopeless_trials_are_pruned_and_the_best_is_found(base, tmp_path):
 
 def test_trials_are_runs_and_the_best_can_be_trained(ludus):
     flags = ["sweep", "tictactoe", *TINY, "--decisions", "640", *SPACE, "--run", "runs/s"]
-    code, out, err = ludus(*flags, "--trials", "2")
-    assert code == 0, err
     code, out, err = ludus(*flags, "--trials", "3")
-    assert code == 0 and "2 trials are there already" in out, err
+    assert code == 0, err
     folders = sorted(Path("runs/s").glob("trial-*"))
     assert [folder.name for folder in folders] == ["trial-000", "trial-001", "trial-002"]
     assert {RunReader(folder).state for folder in folders} == {"done"}
@@ -118,8 +103,6 @@ def test_trials_are_runs_and_the_best_can_be_trained(ludus):
     tried = [peek_config(folder) for folder in folders]
     best = peek_config(Path("runs/best"))
     assert dataclasses.replace(best, run="") in [dataclasses.replace(config, run="") for config in tried]
-    code, _, err = ludus(*flags, "--trials", "3", "--space", "ppo.epochs=1:2")
-    assert code == 2 and "holds a sweep with space" in one_line(err)
     code, _, err = ludus("sweep", "tictactoe", "--space", "ppo.epochs=1")
     assert code == 2 and "a lowest and a highest value" in one_line(err)
 
@@ -157,7 +140,7 @@ def test_a_killed_sweep_goes_on(tmp_path, ludus):
     kept = [RunReader(trial).checkpoints()[-1] for trial in trials]
     flags[flags.index("40000")] = str(max(kept) + 640)
     code, out, err = ludus(*flags)
-    assert code == 0, err
+    assert code == 0 and "2 trials are there already, 0 of them complete" in out, err
     for trial in trials:
         events = [event["event"] for event in RunReader(trial).events()]
         assert events.count("start") == events.count("resume") == events.count("end") == 1

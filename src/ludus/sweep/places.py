@@ -1,4 +1,4 @@
-"""Where trials are trained: processes of this machine, or nodes of a Ray cluster. Each trains one at a time."""
+"""Where trials are trained, one at a time each: processes of this machine, or nodes of a Ray cluster."""
 
 import contextlib
 import os

@@ -67,6 +67,8 @@ class WorkerHandle:
     """Blocks of its that the learner has."""
     since: float = 0.0
     """When its oldest block was begun."""
+    proven: bool = False
+    """It has delivered a block."""
     late: bool = False
     """The learner does not wait for its next block any more."""
     past: int = 0
@@ -345,7 +347,7 @@ class RayPool:
             return self._lose(index, "failed", report)
         self._took.append(now - handle.since)
         handle.since = handle.beat_at = now
-        handle.late = False
+        handle.late, handle.proven = False, True
         self._failures[index] = 0
         if self._version - version > self._wishes.max_lag:
             self.dropped += 1
@@ -370,9 +372,7 @@ class RayPool:
             busy = handle.node and (handle.starting is not None or handle.asked)
             if not busy or now - max(handle.since, handle.beat_at) < PULSE_S:
                 continue
-            most_s = patience_s(
-                PATIENCE_S, self.plan.rows, handle.beats[2] / 1000 if handle.beats[0] else None
-            )
+            most_s = patience_s(PATIENCE_S, self.plan.rows, handle.beats[2] / 1000 if handle.proven else None)
             if now - handle.beat_at > most_s:
                 self._lose(index, f"made no decision for {most_s:.0f} s", None)
             elif handle.pulse is None:

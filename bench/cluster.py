@@ -1,0 +1,228 @@
+"""Training on Ray and sweeps, as `figure NAME VALUE UNIT`. A cluster of processes on this machine; five minutes."""
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+
+import psutil
+
+from figures import figure, measured, short
+from ludus import algos, machine
+from ludus.config import Config, overlay, resolve
+from ludus.store.reader import RunReader
+from ludus.training import cluster as joined
+from ludus.training.build import flat_weights, make_pool, open_game
+from ludus.training.layout import lay_out
+from ludus.training.loop import Audience, train
+from ludus.training.pools import Pool
+
+TARGETS = {
+    "ray.vs_process": "at least 0.85",
+    "ray.recovery": "at most 10",
+    "sweep.overhead": "at least 0.9",
+}
+STORE = 400 * 2**20
+WARM_S = 8.0
+"""Seconds of a training that are left out: workers start, and the first blocks are slow."""
+
+
+class Speeds(Audience):
+    """The speed of a training at every line of metrics. act: told of each, True ends the training"""
+
+    def __init__(self, act: Callable[[dict[str, Any]], bool] = lambda metrics: False) -> None:
+        self.readings: list[tuple[float, int]] = []
+        self.act = act
+
+    def report(self, metrics: dict[str, Any]) -> bool:
+        self.readings.append((time.monotonic(), metrics["decisions"]))
+        return self.act(metrics)
+
+    def speed(self) -> float:
+        """Decisions/s after the beginning."""
+        start = self.readings[0][0] + WARM_S
+        kept = [reading for reading in self.readings if reading[0] >= start]
+        (begun, before), (ended, after) = kept[0], kept[-1]
+        return (after - before) / (ended - begun)
+
+
+@contextmanager
+def nodes(cores: list[int]) -> Iterator[Any]:
+    """A cluster with a node for each number, as processes here."""
+    from ray.cluster_utils import Cluster
+
+    before = set(psutil.Process().children(recursive=True))
+    found = Cluster()
+    try:
+        for count in cores:
+            head = {"include_dashboard": False} if found.head_node is None else {}
+            found.add_node(num_cpus=count, object_store_memory=STORE, node_ip_address="127.0.0.1", **head)
+        yield found
+    finally:
+        family = set(psutil.Process().children(recursive=True)) - before
+        found.shutdown()
+        for process in family:
+            if process.is_running():
+                process.kill()
+
+
+def ofc(folder: Path, **changes: Any) -> Config:
+    fixed = {"run": str(folder), "decisions": 10**9, "eval_every": "0", "log_s": 0.5}
+    return overlay(resolve("ofc"), {**fixed, **changes}, "bench")
+
+
+# ---- speed
+
+
+def beside_processes(folder: Path, seconds: float = 25.0, rounds: int = 2) -> None:
+    """The same training with as many workers, in turns, because other load comes and goes."""
+    workers = str(machine.usable_cores())
+    ratios = []
+    for number in range(rounds):
+        speeds = {}
+        for pool in ("ray", "auto"):
+            told = Speeds()
+            config = ofc(folder / f"{pool}{number}", pool=pool, workers=workers, seconds=seconds)
+            train(config, told)
+            speeds[pool] = told.speed()
+        ratios.append(speeds["ray"] / speeds["auto"])
+        print(f"ray {speeds['ray']:,.0f} decisions/s, processes {speeds['auto']:,.0f}", flush=True)
+    figure("ray.vs_process", statistics.mean(ratios), "of the process pool's speed")
+
+
+def blocks(folder: Path, seconds: float = 8.0) -> None:
+    """Blocks from another node into the learner, which learns nothing: it reads each of them once."""
+    with nodes([1, 2]) as cluster:
+        config = ofc(folder, pool="ray", ray_address=cluster.address, workers="2", rows=512, steps=64)
+        pool = pool_of(config)
+        pool.release(pool.receive())
+        me = psutil.Process()
+        start, before, read = time.perf_counter(), me.cpu_times(), 0
+        while time.perf_counter() - start < seconds:
+            taken = pool.receive()
+            for delivery in taken:
+                for column in delivery.block.columns:
+                    delivery.block[column.name].view("uint8").sum(dtype="uint64")
+                    read += delivery.block[column.name].nbytes
+            pool.release(taken)
+        took, after = time.perf_counter() - start, me.cpu_times()
+        cpu = after.user + after.system - before.user - before.system
+        pool.close()
+    figure("ray.blocks", read / took, "bytes/s, as fast as two workers play")
+    figure("ray.blocks.cpu", cpu / (read / 1e9), "CPU s/GB of the learner, reading each byte once")
+    carried(folder)
+
+
+def carried(folder: Path, size: int = 8 * 2**20, count: int = 100) -> None:
+    """The object store alone: blocks that are there already, from one node to another."""
+    import numpy as np
+
+    with nodes([1, 2]) as cluster:
+        joined.connect(cluster.address)
+        import ray
+
+        @ray.remote(num_cpus=2)
+        class Source:
+            def block(self) -> np.ndarray:
+                return np.zeros(size, np.uint8)
+
+        source, me = Source.remote(), psutil.Process()
+        ray.get(source.block.remote())
+        start, before = time.perf_counter(), me.cpu_times()
+        waiting = [source.block.remote() for _ in range(4)]
+        for _ in range(count):
+            waiting.append(source.block.remote())
+            assert ray.get(waiting.pop(0)).nbytes == size
+        took, after = time.perf_counter() - start, me.cpu_times()
+        joined.leave()
+    gigabytes = count * size / 1e9
+    cpu = after.user + after.system - before.user - before.system
+    figure("ray.store", gigabytes * 1e9 / took, "bytes/s through the object store into the learner")
+    figure("ray.store.cpu", cpu / gigabytes, "CPU s/GB of the learner's process")
+
+
+def pool_of(config: Config) -> Pool:
+    game = open_game(config)
+    net = algos.find(config.algo).make_learner(config, game, "cpu").net
+    return make_pool(config, game, net, lay_out(config, game), flat_weights(net))
+
+
+# ---- a node dies
+
+
+def recovery(folder: Path) -> None:
+    """From a killed node to nine tenths of the speed that the nodes left had before, each its share."""
+    killed = 0.0
+    with nodes([1, 1, 1]) as cluster:
+
+        def act(metrics: dict[str, Any]) -> bool:
+            nonlocal killed
+            now = time.monotonic()
+            if not killed and metrics["workers/count"] == 3 and now - told.readings[0][0] > 2 * WARM_S:
+                cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+                killed = time.monotonic()
+            return bool(killed) and now - killed > 15
+
+        told = Speeds(act)
+        train(ofc(folder, pool="ray", ray_address=cluster.address, seconds=120.0, log_s=0.0), told)
+    before = [reading for reading in told.readings if killed - WARM_S < reading[0] <= killed]
+    usual = (before[-1][1] - before[0][1]) / (before[-1][0] - before[0][0])
+    # The cores stay as they are when a node of this machine dies, so two workers are faster than 2/3 of three.
+    wanted = 0.9 * usual * 2 / 3
+    for (begun, made), (ended, later) in windows([r for r in told.readings if r[0] > killed], 1.0):
+        if (later - made) / (ended - begun) >= wanted:
+            return figure("ray.recovery", max(0.0, begun - killed), "s")
+    figure("ray.recovery", float("inf"), "s")
+
+
+def windows(readings: list[tuple[float, int]], seconds: float) -> Iterator[tuple[Any, Any]]:
+    """Each reading, and the first one that is so much later."""
+    for number, reading in enumerate(readings):
+        later = next((other for other in readings[number:] if other[0] - reading[0] >= seconds), None)
+        if later:
+            yield reading, later
+
+
+# ---- sweeps
+
+
+def sweep_overhead(folder: Path, trials: int = 4, seconds: float = 12.0) -> None:
+    """The time that trials trained, of all the time that the sweep took."""
+    from ludus import cli
+
+    flags = [
+        "--preset",
+        "quick",
+        "--decisions",
+        "1000000000",
+        "--seconds",
+        str(seconds),
+        "--run",
+        str(folder),
+    ]
+    start = time.perf_counter()
+    cli.main(["sweep", "ofc", *flags, "--trials", str(trials), "--space", "ppo.learning_rate=log:1e-4:1e-2"])
+    took = time.perf_counter() - start
+    trained = sum((RunReader(run).last or {})["seconds"] for run in folder.glob("trial-*"))
+    figure("sweep.overhead", trained / took, "of the time is training")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        beside_processes(folder / "beside")
+        blocks(folder / "blocks")
+        recovery(folder / "recovery")
+        sweep_overhead(folder / "sweep")
+    for name, target in TARGETS.items():
+        print(f"{name}: {short(measured[name][0])}, {target}")
+
+
+if __name__ == "__main__":
+    main()
