@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
 
-.PHONY: demo test check bench-core bench-train bench-runs bench-pokemon bench-retro bench-gpu bench-blokus docs format
+.PHONY: demo test check bench-core bench-train bench-runs bench-pokemon bench-retro bench-ray bench-gpu bench-blokus docs format
 
 demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 	rm -rf runs/demo-before runs/demo
@@ -39,6 +39,9 @@ bench-pokemon: $(READY)  ## battles beside poke-env
 
 bench-retro: $(READY)  ## console games beside Gymnasium's vector environments
 	$(BIN)/python bench/retro.py
+
+bench-ray: $(READY)  ## Ray beside worker processes, and sweeps; five minutes
+	$(BIN)/python bench/cluster.py
 
 bench-gpu: $(READY)  ## training on a GPU
 	$(BIN)/python bench/gpu.py
