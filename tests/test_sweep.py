@@ -20,7 +20,7 @@ optuna = pytest.importorskip(
 
 from ludus.sweep.study import STEPS, Study  # noqa: E402
 
-TINY = "--preset test --rows 8 --steps 8 --workers 0 --log-s 0 --eval-games 4".split()
+TINY = ["--preset", "test", "--rows", "8", "--steps", "8", "--workers", "0", "--log-s", "0", "--eval-games", "4"]
 SPACE = ["--space", "ppo.learning_rate=log:1e-4:1e-2", "net.activation=choice:relu,tanh"]
 
 

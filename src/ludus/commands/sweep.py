@@ -24,7 +24,7 @@ from ludus.store.run import LOG, is_run, quoted
 from ludus.sweep import places as where
 from ludus.sweep.places import Ended, Place
 from ludus.sweep.results import plot, shown, table, write_best
-from ludus.sweep.space import EXAMPLES, parse
+from ludus.sweep.space import EXAMPLES, alone, parse
 from ludus.sweep.study import Study, Trial
 from ludus.training import cluster
 from ludus.training.build import open_game
@@ -54,7 +54,7 @@ def run(args: list[str]) -> None:
         raise Usage("--trials and --parallel must be 1 or more")
     if base.pool != "ray" and flags.parallel > machine.usable_cores():
         raise Usage(f"--parallel {flags.parallel} is more than the {machine.usable_cores()} cores here")
-    open_game(base)  # refuses what can't be trained, and compiles once for all trials
+    open_game(alone(base))  # refuses what can't be trained, and compiles once for all trials
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with lock.hold(folder), writing(folder):

@@ -75,6 +75,11 @@ def applied(base: Config, values: dict[str, Any]) -> Config:
     return overlay(base, nested, "--space")
 
 
+def alone(config: Config) -> Config:
+    """As a trial is trained: with the workers of one machine, wherever that is."""
+    return dataclasses.replace(config, pool="auto", ray_address="", ray_modules=())
+
+
 def _setting(word: str, base: Config) -> Setting:
     key, equals, text = word.partition("=")
     key = key.strip().lstrip("-").replace("-", "_")
@@ -98,7 +103,7 @@ def _setting(word: str, base: Config) -> Setting:
 
 
 def _value_of(base: Config, key: str) -> Any:
-    value: Any = plain(dataclasses.replace(base))
+    value: Any = plain(base)
     if key in NOT_VARIED:
         raise Usage(f"--space can't vary {key}: trials would be different trainings")
     for name in key.split("."):

@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 from ludus.config import Config, plain
 from ludus.core.errors import Failure, Usage
 from ludus.store.run import FREE
-from ludus.sweep.space import Setting, applied
+from ludus.sweep.space import Setting, alone, applied
 
 JOURNAL = "study.jsonl"
 STEPS = 20
@@ -105,8 +105,7 @@ class Study:
         return Trial(self.study, trial, self.config(trial.number, values))
 
     def config(self, number: int, values: dict[str, Any]) -> Config:
-        run = {"run": str(self.folder / f"trial-{number:03d}"), "pool": "auto", "ray_address": ""}
-        return applied(self.base, {**run, "ray_modules": (), **values})
+        return applied(alone(self.base), {"run": str(self.folder / f"trial-{number:03d}"), **values})
 
     # ---- what came of it
 

@@ -178,7 +178,8 @@ class RayPool:
     def health(self) -> Health:
         ready = [handle for handle in self._handles.values() if handle.ready]
         pids = tuple(handle.pid for handle in ready if handle.node == self._home)
-        by_node = {node.name: 0 for node in self._nodes.values() if node.id not in self._refused}
+        names = sorted(node.name for node in self._nodes.values() if node.id not in self._refused)
+        by_node = dict.fromkeys(names, 0)
         for handle in ready:
             if handle.node in self._nodes:
                 by_node[self._nodes[handle.node].name] += 1
