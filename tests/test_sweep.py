@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from commandline import one_line
-from ludus.config import resolve
+from ludus.config import overlay, resolve
 from ludus.core.errors import Usage
 from ludus.store.reader import RunReader
 from ludus.store.run import peek_config
+from ludus.sweep.places import Ended, RayTrials
 from ludus.sweep.space import Setting, applied, parse
 from trainings import limit, ludus_command, wait_until
 
@@ -20,7 +21,8 @@ optuna = pytest.importorskip(
 
 from ludus.sweep.study import STEPS, Study  # noqa: E402
 
-TINY = ["--preset", "test", "--rows", "8", "--steps", "8", "--workers", "0", "--log-s", "0", "--eval-games", "4"]
+TINY = ["--preset", "test", "--rows", "8", "--steps", "8", "--workers", "0", "--log-s", "0"]
+TINY += ["--eval-games", "4"]
 SPACE = ["--space", "ppo.learning_rate=log:1e-4:1e-2", "net.activation=choice:relu,tanh"]
 
 
@@ -105,6 +107,18 @@ def test_trials_are_runs_and_the_best_can_be_trained(ludus):
     assert dataclasses.replace(best, run="") in [dataclasses.replace(config, run="") for config in tried]
     code, _, err = ludus("sweep", "tictactoe", "--space", "ppo.epochs=1")
     assert code == 2 and "a lowest and a highest value" in one_line(err)
+
+
+def test_a_trial_on_a_node_without_the_folder_is_brought_back(base, tmp_path):
+    """As an actor does it, without Ray."""
+    small = {"rows": 8, "steps": 8, "workers": "0", "decisions": 128, "eval_games": 4, "log_s": 0.0}
+    node, run = RayTrials(), tmp_path / "sweep" / "trial-000"
+    node.run(overlay(base, {**small, "run": str(run)}, "test"), str(tmp_path / "sweep"), "token")
+    *readings, ended = node.told()
+    assert ended == Ended() and readings[-1].share == 1 and readings[-1].score is not None
+    files = node.files()
+    assert {"config.toml", "metrics.jsonl"} <= set(files) and not run.exists()
+    assert node.files() == {} and node.told() == []
 
 
 def test_a_killed_sweep_goes_on(tmp_path, ludus):
