@@ -35,9 +35,10 @@ WARM_S = 8.0
 
 
 class Speeds(Audience):
-    """The speed of a training at every line of metrics. act: told of each, True ends the training"""
+    """The decisions of a training at every line of metrics."""
 
-    def __init__(self, act: Callable[[dict[str, Any]], bool] = lambda metrics: False) -> None:
+    def __init__(self, act: Callable[[dict[str, Any]], bool]) -> None:
+        """act: told of each line, True ends the training"""
         self.readings: list[tuple[float, int]] = []
         self.act = act
 
@@ -47,10 +48,13 @@ class Speeds(Audience):
 
     def speed(self) -> float:
         """Decisions/s after the beginning."""
-        start = self.readings[0][0] + WARM_S
-        kept = [reading for reading in self.readings if reading[0] >= start]
+        kept = [reading for reading in self.readings if reading[0] >= self.readings[0][0] + WARM_S]
         (begun, before), (ended, after) = kept[0], kept[-1]
         return (after - before) / (ended - begun)
+
+    def took(self) -> float:
+        """Seconds since the first line."""
+        return time.monotonic() - self.readings[0][0]
 
 
 @contextmanager
@@ -81,16 +85,15 @@ def ofc(folder: Path, **changes: Any) -> Config:
 # ---- speed
 
 
-def beside_processes(folder: Path, seconds: float = 25.0, rounds: int = 2) -> None:
+def beside_processes(folder: Path, seconds: float = 20.0, rounds: int = 2) -> None:
     """The same training with as many workers, in turns, because other load comes and goes."""
     workers = str(machine.usable_cores())
     ratios = []
     for number in range(rounds):
         speeds = {}
         for pool in ("ray", "auto"):
-            told = Speeds()
-            config = ofc(folder / f"{pool}{number}", pool=pool, workers=workers, seconds=seconds)
-            train(config, told)
+            told = Speeds(lambda metrics: told.took() > WARM_S + seconds)  # noqa: B023
+            train(ofc(folder / f"{pool}{number}", pool=pool, workers=workers), told)
             speeds[pool] = told.speed()
         ratios.append(speeds["ray"] / speeds["auto"])
         print(f"ray {speeds['ray']:,.0f} decisions/s, processes {speeds['auto']:,.0f}", flush=True)
@@ -173,7 +176,7 @@ def recovery(folder: Path) -> None:
         def act(metrics: dict[str, Any]) -> bool:
             nonlocal killed
             now = time.monotonic()
-            if not killed and metrics["workers/count"] == 3 and now - told.readings[0][0] > 2 * WARM_S:
+            if not killed and metrics["workers/count"] == 3 and told.took() > 2 * WARM_S:
                 cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
                 killed = time.monotonic()
             return bool(killed) and now - killed > 15

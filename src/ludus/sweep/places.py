@@ -140,12 +140,13 @@ class RayPlace:
     def __init__(self, cores: int, folder: Path) -> None:
         import ray
 
-        self._ray, self._folder = ray, folder
+        self._ray: Any = ray
+        self._folder = folder
         how: dict[str, Any] = {
             "num_cpus": cores, "concurrency_groups": {"talk": 1}, "scheduling_strategy": "SPREAD",
             "runtime_env": {"env_vars": {**processes.ONE_THREAD, machine.CORES: str(cores)}},
         }  # fmt: skip
-        self._remote = ray.remote(**how)(RayTrials)
+        self._remote: Any = ray.remote(**how)(RayTrials)
         self._start()
 
     def _start(self) -> None:

@@ -10,10 +10,7 @@ from typing import Any
 from ludus.config import Config, check_ranges, overlay, plain
 from ludus.core.errors import Usage
 
-EXAMPLES = (
-    "ppo.learning_rate=log:1e-4:1e-2, ppo.gae_lambda=0.9:0.99, net.layers=2:4 or "
-    "net.activation=choice:relu,tanh"
-)
+EXAMPLES = "net.activation=choice:relu,tanh, ppo.epochs=1:4 or ppo.learning_rate=log:1e-4:1e-2"
 NOT_VARIED = ("game", "algo", "preset", "run", "schema")
 """What makes trials another training altogether."""
 

@@ -110,7 +110,7 @@ class RayPool:
 
         self._ray, self._home = ray, cluster.own_node()
         how: dict[str, Any] = {"num_cpus": 1, "max_restarts": 0, "concurrency_groups": {"pulse": 1}}
-        self._remote = ray.remote(**how)(RayWorker)
+        self._remote: Any = ray.remote(**how)(RayWorker)
         self._past_put: dict[int, tuple[int, Any]] = {}
         self._past_vectors = np.zeros((PAST_SLOTS, len(self._vector)), np.float32)
         self._past_news, self._past_number = PastNews(np.zeros(0), np.zeros(0), {}), 0
