@@ -48,9 +48,15 @@ class Speeds(Audience):
 
     def speed(self) -> float:
         """Decisions/s after the beginning."""
-        kept = [reading for reading in self.readings if reading[0] >= self.readings[0][0] + WARM_S]
+        kept = self._kept()
         (begun, before), (ended, after) = kept[0], kept[-1]
         return (after - before) / (ended - begun)
+
+    def enough(self, seconds: float) -> bool:
+        return self.took() > WARM_S + seconds and len(self._kept()) > 4
+
+    def _kept(self) -> list[tuple[float, int]]:
+        return [reading for reading in self.readings if reading[0] >= self.readings[0][0] + WARM_S]
 
     def took(self) -> float:
         """Seconds since the first line."""
@@ -92,7 +98,7 @@ def beside_processes(folder: Path, seconds: float = 20.0, rounds: int = 2) -> No
     for number in range(rounds):
         speeds = {}
         for pool in ("ray", "auto"):
-            told = Speeds(lambda metrics: told.took() > WARM_S + seconds)  # noqa: B023
+            told = Speeds(lambda metrics: told.enough(seconds))  # noqa: B023
             train(ofc(folder / f"{pool}{number}", pool=pool, workers=workers), told)
             speeds[pool] = told.speed()
         ratios.append(speeds["ray"] / speeds["auto"])
@@ -183,7 +189,10 @@ def recovery(folder: Path) -> None:
 
         told = Speeds(act)
         train(ofc(folder, pool="ray", ray_address=cluster.address, seconds=120.0, log_s=0.0), told)
-    before = [reading for reading in told.readings if killed - WARM_S < reading[0] <= killed]
+    before = [reading for reading in told.readings if reading[0] <= killed]
+    before = (
+        [reading for reading in before if reading[0] > killed - WARM_S] if len(before) > 20 else before[-5:]
+    )
     usual = (before[-1][1] - before[0][1]) / (before[-1][0] - before[0][0])
     # Of three nodes' speed the two that are left owe two thirds.
     wanted = 0.9 * usual * 2 / 3

@@ -31,7 +31,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         {"opponents": "self", "net": {"hidden": [1024, 512, 512]}, "ppo": {"teacher": ""}},
     ),
     "connect four, AlphaZero": ("connect4", {}),
-    "Blokus Duo, AlphaZero": ("blokus", {}),
+    "Blokus Duo, AlphaZero": ("blokus", {"rows": 16, "steps": 4}),
     "CartPole": ("gym:CartPole-v1", {}),
 }
 """Games and networks: the game, and what differs from its default preset."""
@@ -140,8 +140,8 @@ def human(value: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--network", type=float, default=1.25e9, help="bytes/s into the learner (10 Gbit/s)")
-    parser.add_argument("--store", type=float, default=1.0e9, help="bytes/s, figure ray.store of bench-ray")
-    parser.add_argument("--calls", type=float, default=1000.0, help="blocks/s, figure ray.calls of bench-ray")
+    parser.add_argument("--store", type=float, default=1.6e9, help="bytes/s, figure ray.store of bench-ray")
+    parser.add_argument("--calls", type=float, default=2000.0, help="blocks/s, figure ray.calls of bench-ray")
     parser.add_argument("--threads", type=int, default=8, help="threads of a learner without a GPU")
     parser.add_argument("--measured", type=Path, help="a file to read measurements from, or to write them to")
     flags = parser.parse_args()

@@ -160,7 +160,7 @@ def test_a_killed_learner_leaves_nothing_and_goes_on(nodes, tmp_path, ludus):
     code, _, err = ludus("resume", str(run), "--decisions", str(kept + 256))
     assert code == 0, err
     assert RunReader(run).last["decisions"] >= kept + 256
-    assert free_cores(nodes) == len(nodes.nodes)
+    assert wait_until(lambda: free_cores(nodes) == len(nodes.nodes), limit(15), 0.5)
 
 
 def _checkpoints(run: Path) -> list[int]:
