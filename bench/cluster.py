@@ -91,7 +91,7 @@ def ofc(folder: Path, **changes: Any) -> Config:
 # ---- speed
 
 
-def beside_processes(folder: Path, seconds: float = 20.0, rounds: int = 2) -> None:
+def beside_processes(folder: Path, seconds: float = 15.0, rounds: int = 2) -> None:
     """The same training with as many workers, in turns, because other load comes and goes."""
     workers = str(machine.usable_cores())
     ratios = []
@@ -213,7 +213,7 @@ def windows(readings: list[tuple[float, int]], seconds: float) -> Iterator[tuple
 # ---- sweeps
 
 
-def sweep_overhead(folder: Path, trials: int = 4, seconds: float = 12.0) -> None:
+def sweep_overhead(folder: Path, trials: int = 4, seconds: float = 22.0) -> None:
     """The time that trials trained, of all the time that the sweep took."""
     from ludus import cli
 

@@ -30,8 +30,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "ofc",
         {"opponents": "self", "net": {"hidden": [1024, 512, 512]}, "ppo": {"teacher": ""}},
     ),
-    "connect four, AlphaZero": ("connect4", {}),
-    "Blokus Duo, AlphaZero": ("blokus", {"rows": 16, "steps": 4}),
+    "connect four, AlphaZero": ("connect4", {"alphazero": {"learning_starts": 1}}),
+    "Blokus Duo, AlphaZero": ("blokus", {"rows": 16, "steps": 4, "alphazero": {"learning_starts": 1}}),
     "CartPole": ("gym:CartPole-v1", {}),
 }
 """Games and networks: the game, and what differs from its default preset."""

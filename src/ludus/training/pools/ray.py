@@ -35,6 +35,8 @@ START_S = 20.0
 """How long the first update waits for workers that are still starting."""
 LATE_S, LATE = 2.0, 4.0
 """The learner goes on without a worker that takes so long for a block, and so many times the usual time."""
+GET_S = 10.0
+"""How long a block that has come may take to be read: its node may be gone since."""
 SEEN = 64
 """Blocks by whose times the usual one is known."""
 
@@ -317,7 +319,7 @@ class RayPool:
                 self._start_further(index, self._ray.get(ref))
             elif handle and handle.asked and handle.asked[0].block == ref:  # else it was replaced meanwhile
                 asked = handle.asked[0]
-                report, data = self._ray.get([asked.report, asked.block])
+                report, data = self._ray.get([asked.report, asked.block], timeout=GET_S)
                 handle.asked.pop(0)
                 self._take(index, report, data, asked.version)
         except self._ray.exceptions.RayError as error:
