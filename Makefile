@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
 
-.PHONY: demo test check bench-core bench-train bench-runs bench-pokemon bench-retro bench-gpu bench-blokus bench-strength bench-web docs format
+.PHONY: demo test check bench-core bench-train bench-runs bench-pokemon bench-retro bench-ray bench-gpu bench-blokus bench-strength bench-web docs format
 
 demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 	rm -rf runs/demo-before runs/demo
@@ -46,6 +46,9 @@ bench-retro: $(READY)  ## console games beside other libraries; six minutes
 
 bench-web: $(READY)  ## what the web page costs a training, and how fast it is; five minutes
 	$(BIN)/python bench/web.py
+
+bench-ray: $(READY)  ## Ray beside worker processes, and sweeps; five minutes
+	$(BIN)/python bench/cluster.py
 
 bench-gpu: $(READY)  ## training on a GPU
 	$(BIN)/python bench/gpu.py

@@ -22,6 +22,7 @@ LAYERS = [
     ("match",),
     ("evaluation",),
     ("api",),
+    ("sweep",),
     ("ui",),
     ("commands",),
     ("cli",),

@@ -58,7 +58,7 @@ def test_every_renamed_setting_is_in_the_changelog():
         assert f"`{new}`" in line, (old, new)
 
 
-FOREIGN = {"--black", "--white", "--level", "--same"}
+FOREIGN = {"--black", "--white", "--level", "--same", "--head", "--address"}
 """Flags of other programs that pages name."""
 
 

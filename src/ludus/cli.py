@@ -278,6 +278,14 @@ def resume(
 
 
 @app.command
+def sweep(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS]")] = (), /) -> None:
+    """Search settings by training many runs. `ludus sweep GAME --help` lists the flags."""
+    from ludus.commands import sweep as command
+
+    command.run(list(words))
+
+
+@app.command
 def runs(
     place: Annotated[Positional[str], arg(metavar="[FOLDER]")] = "runs",
     /,
@@ -364,8 +372,9 @@ def main(args: list[str] | None = None) -> None:
     debug = "--debug" in args
     args = [word for word in args if word != "--debug"]
     try:
-        if args[:1] in (["train"], ["resume"]):  # their flags' defaults depend on the game or run
-            return (train if args[0] == "train" else resume)(tuple(args[1:]))
+        own = {"train": train, "resume": resume, "sweep": sweep}  # flags' defaults depend on game or run
+        if args and args[0] in own:
+            return own[args[0]](tuple(args[1:]))
         if args[:1] == ["--version"]:
             return print(f"ludus {__version__}")
         (_command(args) if args[:1] == ["--help"] or not _is_game(args) else _game_command(args))()

@@ -66,6 +66,14 @@ class Config:
     """Spread of the sampling temperature over workers: from 1 - spread to 1 + spread."""
     sync: bool = False
     """Reproducible: workers always wait for the newest weights; same seed and workers, same metrics."""
+    pool: Literal["auto", "ray"] = "auto"
+    """Where workers are: auto: on this machine; ray: on all machines of a Ray cluster."""
+    ray_address: str = ""
+    """Ray cluster: auto (this machine is part of it) or HOST:PORT. Default: Ray on this machine alone."""
+    ray_modules: tuple[str, ...] = ()
+    """Packages (folders) that Ray sends to its nodes. Default: none, Ludus and games are installed there."""
+    max_lag: Count = 20
+    """Ray: blocks are dropped if their weights are more than so many updates old."""
     inference: Literal["auto", "local", "central"] = "auto"
     """Where the policy plays: in the workers, or in the learner's process on its device."""
     device: Literal["auto", "cpu", "cuda"] = "auto"

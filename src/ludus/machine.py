@@ -6,6 +6,8 @@ from pathlib import Path
 import psutil
 
 CGROUP = Path("/sys/fs/cgroup")
+CORES = "LUDUS_CORES"
+"""The variable that tells how many cores this process and those it starts may use."""
 
 
 def cores() -> int:
@@ -23,8 +25,13 @@ def core_quota() -> float | None:
 
 
 def usable_cores() -> int:
-    quota = core_quota()
-    return cores() if quota is None else max(1, min(cores(), round(quota)))
+    quota, told = core_quota(), os.environ.get(CORES, "")
+    limits = [
+        cores(),
+        *([round(quota)] if quota is not None else []),
+        *([int(told)] if told.isdecimal() else []),
+    ]
+    return max(1, min(limits))
 
 
 def memory_bytes() -> tuple[int, int]:

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def show(place: Path, prune: bool, yes: bool = False) -> None:
     for folder in runs:
         table.add_row(*map(escape, _row(folder, damaged)))
     console.print(table)
-    for text in damaged:
+    for text in [*_clusters(runs), *damaged]:
         console.print(text, markup=False, soft_wrap=True)
 
 
@@ -63,6 +64,20 @@ def _row(folder: Path, damaged: list[str]) -> tuple[str, ...]:
         "100" if now == "done" else f"{100 * share_done(config, line):.0f}", f"{line['seconds'] / 3600:.2f}",
         f"{best.measure:.3g} {best.name}".rstrip() if best else "",
     )  # fmt: skip
+
+
+def _clusters(runs: list[Path]) -> Iterator[str]:
+    """Where the workers of each run are that is trained on several machines now."""
+    for folder in runs:
+        run = RunReader(folder)
+        line = run.last if run.state == "running" else None
+        if line and "nodes/count" in line:
+            by_node = ", ".join(f"{name[6:]} {count}" for name, count in _workers_by_node(line).items())
+            yield f"{folder.name}: {line['workers/count']} workers on {line['nodes/count']} nodes: {by_node}"
+
+
+def _workers_by_node(line: dict[str, Any]) -> dict[str, int]:
+    return {name: n for name, n in line.items() if name.startswith("nodes/") and name != "nodes/count"}
 
 
 def _is_empty(folder: Path) -> bool:

@@ -42,7 +42,8 @@ FIXED = {
 
 
 FREE = (
-    "run", "decisions", "seconds", "workers", "inference", "device", "start_method", "log_s", "checkpoints",
+    "run", "decisions", "seconds", "workers", "pool", "ray_address", "ray_modules", "inference", "device",
+    "start_method", "log_s", "checkpoints",
     "notify", "notify_minutes", "notify_decisions", "mirror", "tensorboard", "profile", "price_per_hour",
 )  # fmt: skip
 """What may differ between two commands that train the same: how long, where, and who hears of it."""

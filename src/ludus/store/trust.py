@@ -1,8 +1,8 @@
 """Which runs may import code: those that the user began on this machine, or said to trust.
 
 A run's folder may come from anybody, and a game such as `module:Class` or an algorithm's module in its
-configuration is code. So the user's own runs are noted when they begin, in a file outside of them that only
-the user can write.
+configuration is code, and so is what a Ray cluster sends. So the user's own runs are noted when they begin,
+in a file outside of them that only the user can write.
 """
 
 import hashlib
@@ -42,14 +42,23 @@ def _code(config: Config) -> str:
     """What of a run imports a module that its name chooses; empty if nothing does."""
     if games.imports_code(config.game):
         return config.game
-    return config.algo if algos.imports_code(config.algo) else ""
+    if algos.imports_code(config.algo):
+        return config.algo
+    return config.ray_address if _is_elsewhere(config) else ""
+
+
+def _is_elsewhere(config: Config) -> bool:
+    """Whether the run would join somebody's Ray cluster, which may send us code."""
+    return config.pool == "ray" and config.ray_address not in ("", "auto")
 
 
 def _note(folder: Path, config: Config) -> str:
-    """What is trusted: this game and algorithm with these arguments in this folder, as a hash."""
+    """What is trusted: this game, algorithm and cluster with these arguments in this folder, as a hash."""
     what = [str(folder.resolve()), config.game, config.switches]
     if algos.imports_code(config.algo):
         what.append(config.algo)
+    if _is_elsewhere(config):
+        what.append(config.ray_address)
     told = json.dumps(what, sort_keys=True, default=str)
     return hashlib.sha256(told.encode()).hexdigest()
 

@@ -18,7 +18,7 @@ from ludus.training.layout import Layout, check, filled, local
 from ludus.training.measure import sized
 from ludus.training.opponents import PAST, SELF, parse_mix
 from ludus.training.players import champion_policy
-from ludus.training.pools import Pool, PoolPlan
+from ludus.training.pools import ClusterPlan, Pool, PoolPlan
 
 PRELOADED = ("ludus.training.pools.process", "ludus.nets.plain", "ludus.training.preload")
 """What every worker needs, so that a fork has it already."""
@@ -62,9 +62,10 @@ def flat_weights(net: torch.nn.Module) -> np.ndarray:
 @processes.ended_on_error()
 def make_pool(
     config: Config, game: Game, net: torch.nn.Module, layout: Layout, vector: np.ndarray, start: int = 0,
-    log: str = "",
+    log: str = "", tell: Callable[..., None] = pools.untold,
 ) -> Pool:  # fmt: skip
-    """start: decisions made before, so that games are not played again. log: for what workers print"""
+    """start: decisions made before, so that games are not played again. log: for what workers print. tell: is
+    told of what happens to a cluster"""
     algorithm, bots = algos.find(config.algo), sorted(_bots(config, game))
     plan = Plan(
         config.game, config.switches, config.algo, config.settings, config.net, config.rows, config.steps,
@@ -79,9 +80,15 @@ def make_pool(
     return pools.make(
         layout.pool,
         PoolPlan(
-            plan, algorithm.columns(config, game.spec), net, vector, context, layout.overlap, least, most, log
+            plan, algorithm.columns(config, game.spec), net, vector, context, layout.overlap, least, most,
+            log, _cluster(config), tell,
         ),
-    )
+    )  # fmt: skip
+
+
+def _cluster(config: Config) -> ClusterPlan:
+    workers = 0 if config.workers == "auto" else int(config.workers)
+    return ClusterPlan(config.ray_address, config.ray_modules, workers, config.max_lag, config.sync)
 
 
 def _bots(config: Config, game: Game) -> set[str]:

@@ -10,6 +10,7 @@ from ludus.config import Config
 from ludus.core.block import block_bytes
 from ludus.core.errors import Usage
 from ludus.core.game import Game
+from ludus.training import cluster
 
 WORKER_BYTES, TORCH_BYTES = 250 * 2**20, 450 * 2**20
 """What a worker takes beside its blocks, and what torch adds where it needs that."""
@@ -26,7 +27,7 @@ def filled(config: Config, game: Game) -> Config:
 @dataclass(frozen=True)
 class Layout:
     pool: str
-    """Name of the pool: local, process or central."""
+    """Name of the pool: local, process, central or ray."""
     workers: int
     overlap: bool
     threads: int
@@ -41,6 +42,12 @@ def check(config: Config) -> None:
         raise Usage("--device cuda: torch finds no GPU here; take --device cpu")
     if config.inference == "central" and not algos.find(config.algo).can_be_central(config):
         raise Usage(f"{config.algo} with this network plays in the workers: take --inference local")
+    if config.pool == "ray":
+        if config.inference == "central" or config.workers == "0":
+            raise Usage("--pool ray plays in its workers: take --inference local and --workers of 1 or more")
+        cluster.refuse(config.ray_address, config.ray_modules)
+    elif config.ray_address or config.ray_modules:
+        raise Usage("--ray-address and --ray-modules are of the Ray pool: add --pool ray")
 
 
 def lay_out(config: Config, game: Game) -> Layout:
@@ -50,9 +57,12 @@ def lay_out(config: Config, game: Game) -> Layout:
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     able = algos.find(config.algo).can_be_central(config)
-    possible = device == "cuda" and able and config.workers != "0"
+    possible = device == "cuda" and able and config.workers != "0" and config.pool != "ray"
     central = config.inference == "central" or (config.inference == "auto" and possible)
     layout = _central(config, game, device) if central else local(config, game, device)
+    if config.pool == "ray":
+        why = f"workers on a Ray cluster; beside the learner, {layout.why}"
+        layout = dataclasses.replace(layout, pool="ray", why=why)
     _refuse_too_large(config, game, layout)
     return layout
 

@@ -335,7 +335,9 @@ class Training:
 
     def _make_pool(self, layout: Layout, start: int) -> Pool:
         log = str(self.run.folder / LOG)
-        return make_pool(self.config, self.game, self.learner.net, layout, self.vector, start, log)
+        return make_pool(
+            self.config, self.game, self.learner.net, layout, self.vector, start, log, self.run.event
+        )
 
     def _chosen(self, layout: Layout, start: int) -> Layout:
         """Where inference runs, measured if that is left to us."""

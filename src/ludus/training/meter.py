@@ -83,6 +83,7 @@ class Meter:
             **{f"speed/{name}": count / since for name, count in self._since.counts.items()},
             "workers/count": health.workers,
             "workers/replaced": health.replaced,
+            **_nodes(health),
             **{f"time/{name}": spent for name, spent in self._phases.items()},
             **self._since.means(),
             **self._usage(health.pids),
@@ -170,6 +171,14 @@ def _families(pids: Sequence[int]) -> set[int]:
         with suppress(psutil.Error):
             found.update(child.pid for child in psutil.Process(pid).children(recursive=True))
     return found
+
+
+def _nodes(health: Health) -> dict[str, float]:
+    """Of a pool on several machines."""
+    if not health.nodes:
+        return {}
+    by_node = {f"nodes/{name}": count for name, count in health.nodes.items()}
+    return {"nodes/count": len(health.nodes), **by_node, "policy/dropped": health.dropped}
 
 
 class _Sums:

@@ -6,7 +6,7 @@ Between `receive` and `release` of all blocks the workers stand still, and `snap
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -44,6 +44,30 @@ class Health(NamedTuple):
     pids: tuple[int, ...] = ()
     reason: str = ""
     """Why the last one was replaced."""
+    nodes: Mapping[str, int] = {}
+    """Workers by machine, of a pool that has several."""
+    dropped: int = 0
+    """Blocks that came too late to be learned from."""
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """What a pool on several machines is told."""
+
+    address: str = ""
+    """"" for this machine alone."""
+    modules: tuple[str, ...] = ()
+    """Packages that are sent to the nodes."""
+    workers: int = 0
+    """0 for one on every core."""
+    max_lag: int = 1
+    """Versions by which the weights of a block may be older than the newest."""
+    sync: bool = False
+    """The learner waits for every worker."""
+
+
+def untold(what: str, **details: Any) -> None:
+    """Nobody wants to know."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +90,9 @@ class PoolPlan:
     """Workers that there may ever be."""
     log: str = ""
     """File for whatever workers print."""
+    cluster: ClusterPlan = ClusterPlan()
+    tell: Callable[..., None] = untold
+    """Told of what happens, as `Run.event` is."""
 
 
 def never() -> bool:
