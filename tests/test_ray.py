@@ -25,7 +25,7 @@ from ludus.training.build import flat_weights, make_pool, open_game
 from ludus.training.layout import check, lay_out
 from ludus.training.loop import train
 from ludus.training.pools import ray as ray_pool
-from ludus.training.pools.ray import RayPool, _spread
+from ludus.training.pools.ray import RayPool
 from ludus.training.weights import PastSelves
 from trainings import Listeners, limit, ludus_command, wait_until
 
@@ -265,8 +265,8 @@ def journal(folder: Path):
 
 
 def test_workers_are_spread_as_far_as_there_are_cores():
-    assert _spread(4, {"a": 2, "b": 1, "c": 8}, last="a") == {"b": 1, "c": 2, "a": 1}
-    assert _spread(99, {"a": 2, "b": 1}, last="a") == {"a": 2, "b": 1}
+    assert joined.spread(4, {"a": 2, "b": 1, "c": 8}, last="a") == {"b": 1, "c": 2, "a": 1}
+    assert joined.spread(99, {"a": 2, "b": 1}, last="a") == {"a": 2, "b": 1}
 
 
 def test_a_cluster_that_does_not_answer_is_told_at_once():

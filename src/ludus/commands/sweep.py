@@ -1,6 +1,7 @@
 """`ludus sweep`: search settings by training many runs, side by side where there are cores."""
 
 import contextlib
+import importlib.util
 import time
 import uuid
 from collections import Counter
@@ -17,6 +18,7 @@ from ludus import machine
 from ludus.commands import train
 from ludus.commands.flags import reading
 from ludus.config import Config
+from ludus.core import extras
 from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import lock
 from ludus.store.disk import writing
@@ -54,6 +56,8 @@ def run(args: list[str]) -> None:
         raise Usage("--trials and --parallel must be 1 or more")
     if base.pool != "ray" and flags.parallel > machine.usable_cores():
         raise Usage(f"--parallel {flags.parallel} is more than the {machine.usable_cores()} cores here")
+    if importlib.util.find_spec("matplotlib") is None:  # else it would be missed at the very end
+        raise extras.missing("ludus sweep", "matplotlib")
     open_game(alone(base))  # refuses what can't be trained, and compiles once for all trials
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

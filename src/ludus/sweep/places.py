@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import platform
 import shutil
 import tempfile
 import threading
@@ -213,7 +214,7 @@ class RayTrials:
         self._elsewhere: Path | None = None
 
     def hello(self) -> tuple[str, dict[str, str]]:
-        return os.uname().nodename, cluster.versions()
+        return platform.node(), cluster.versions()
 
     def run(self, config: Config, folder: str, token: str) -> None:
         self._stop.clear()

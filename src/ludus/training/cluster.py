@@ -126,6 +126,17 @@ def _name(node: dict[str, Any]) -> str:
     return told if told and told != address else node.get("NodeManagerHostname") or address
 
 
+def spread(workers: int, room: dict[str, int], last: str) -> dict[str, int]:
+    """So many workers over nodes by turns, as far as there are cores. last: the node whose turn comes last"""
+    found: Counter[str] = Counter()
+    order = sorted(room, key=lambda node: (node == last, node))
+    while found.total() < min(workers, sum(room.values())):
+        for node in order:
+            if found[node] < room[node] and found.total() < workers:
+                found[node] += 1
+    return dict(found)
+
+
 # ---- whose code
 
 

@@ -203,7 +203,7 @@ class RayPool:
         """Workers by node."""
         room = {node.id: node.cores for node in self._nodes.values() if node.id not in self._refused}
         if self._wishes.workers:
-            return _spread(self._wishes.workers, room, self._home)
+            return cluster.spread(self._wishes.workers, room, self._home)
         if self._home in room:
             room[self._home] = min(room[self._home], self.plan.workers)  # the learner needs cores too
         return {node: cores for node, cores in room.items() if cores > 0}
@@ -423,17 +423,6 @@ class RayPool:
         for index in [i for i, handle in self._handles.items() if handle.place == node]:
             self._forget(index)
         self._tell("node refused", reason=why)
-
-
-def _spread(workers: int, room: dict[str, int], last: str) -> dict[str, int]:
-    """So many workers over nodes by turns, as far as there are cores. last: the node whose turn comes last"""
-    found: Counter[str] = Counter()
-    order = sorted(room, key=lambda node: (node == last, node))
-    while found.total() < min(workers, sum(room.values())):
-        for node in order:
-            if found[node] < room[node] and found.total() < workers:
-                found[node] += 1
-    return dict(found)
 
 
 def _writable(data: np.ndarray) -> Any:
