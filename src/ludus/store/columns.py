@@ -24,8 +24,6 @@ OPEN, CLOSE, OPEN_LIST, CLOSE_LIST = (ord(sign) for sign in "{}[]")
 POWERS = 10.0 ** np.arange(0, 309)
 ENOUGH, EIGHT_FIT = 10**15, 10**10
 """Digits beyond these would not be seen in a double; below the other there is room for eight more."""
-EXPECTED_BYTES = 512
-"""Of a line: for so many there is room at first."""
 WORD = 8
 """Bytes that are looked at together; so many follow every text."""
 DONE, UNKNOWN, FULL = 0, 1, 2
@@ -41,6 +39,8 @@ class Keys:
     lengths: np.ndarray = field(default_factory=lambda: np.zeros(MOST_KEYS, np.int64))
     after: np.ndarray = field(default_factory=lambda: np.zeros(MOST_KEYS + 1, np.int64))
     """Which key followed each key the last time; at the end, which one came first."""
+    line_bytes: float = 512.0
+    """Of a line, on average the last time: for so many there is room at first."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ def spare(text: bytes) -> np.ndarray:
 
 def read(data: np.ndarray, keys: Keys) -> Columns:
     """data: [bytes + WORD] uint8, whole lines and WORD bytes that don't matter. keys: grows by what is new"""
-    rows = len(data) // EXPECTED_BYTES + 1
+    rows = int(1.1 * len(data) / keys.line_bytes) + 2
     values = np.full((rows, len(keys.names)), np.nan)
     starts, counts = np.zeros(rows, np.int64), np.zeros(2, np.int64)  # counts: rows, damaged
     at = 0
@@ -94,6 +94,7 @@ def read(data: np.ndarray, keys: Keys) -> Columns:
         else:
             keys.add(data[key_at:key_end].tobytes())
     count = int(counts[0])
+    keys.line_bytes = len(data) / max(count, 1)
     return Columns(values[:count], starts[:count], int(counts[1]))
 
 
