@@ -84,7 +84,7 @@ def read(data: np.ndarray, keys: Keys) -> Columns:
         if known > values.shape[1]:
             values = np.hstack((values, np.full((len(values), known - values.shape[1]), np.nan)))
         ended, at, key_at, key_end = _parse(
-            data, at, keys.texts, keys.lengths, keys.after, known, values, starts, counts
+            data, at, keys.texts.ravel(), keys.lengths, keys.after, known, values, starts, counts
         )
         if ended == DONE:
             break
@@ -152,7 +152,7 @@ def _parse_line(
         if (
             start + length >= size
             or data[start + length] != QUOTE
-            or not _same(data, start, texts[key], length)
+            or not _same(data, start, texts, key * KEY_BYTES, length)
         ):
             length = _string_length(data, start)
             if length < 0:
@@ -216,22 +216,22 @@ def _skip_blanks(data: np.ndarray, at: int) -> int:
 
 
 @njit
-def _same(data: np.ndarray, at: int, text: np.ndarray, length: int) -> bool:
+def _same(data: np.ndarray, at: int, texts: np.ndarray, start: int, length: int) -> bool:
     place = 0
     while place + WORD <= length:
-        if _word(data, at + place) != _word(text, place):
+        if _word(data, at + place) != _word(texts, start + place):
             return False
         place += WORD
     if place == length:
         return True
     mask = (np.uint64(1) << np.uint64(8 * (length - place))) - np.uint64(1)
-    return (_word(data, at + place) ^ _word(text, place)) & mask == 0
+    return (_word(data, at + place) ^ _word(texts, start + place)) & mask == 0
 
 
 @njit
 def _find(data: np.ndarray, at: int, length: int, texts: np.ndarray, lengths: np.ndarray, known: int) -> int:
     for key in range(known):
-        if lengths[key] == length and _same(data, at, texts[key], length):
+        if lengths[key] == length and _same(data, at, texts, key * KEY_BYTES, length):
             return key
     return -1
 
