@@ -24,8 +24,6 @@ OPEN, CLOSE, OPEN_LIST, CLOSE_LIST = (ord(sign) for sign in "{}[]")
 POWERS = 10.0 ** np.arange(0, 309)
 ENOUGH, EIGHT_FIT = 10**15, 10**10
 """Digits beyond these would not be seen in a double; below the other there is room for eight more."""
-EXPECTED_BYTES = 512
-"""Of a line: for so many there is room at first."""
 WORD = 8
 """Bytes that are looked at together; so many follow every text."""
 DONE, UNKNOWN, FULL = 0, 1, 2
@@ -41,6 +39,8 @@ class Keys:
     lengths: np.ndarray = field(default_factory=lambda: np.zeros(MOST_KEYS, np.int64))
     after: np.ndarray = field(default_factory=lambda: np.zeros(MOST_KEYS + 1, np.int64))
     """Which key followed each key the last time; at the end, which one came first."""
+    line_bytes: float = 512.0
+    """Of a line, on average the last time: for so many there is room at first."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ def spare(text: bytes) -> np.ndarray:
 
 def read(data: np.ndarray, keys: Keys) -> Columns:
     """data: [bytes + WORD] uint8, whole lines and WORD bytes that don't matter. keys: grows by what is new"""
-    rows = len(data) // EXPECTED_BYTES + 1
+    rows = int(1.1 * len(data) / keys.line_bytes) + 2
     values = np.full((rows, len(keys.names)), np.nan)
     starts, counts = np.zeros(rows, np.int64), np.zeros(2, np.int64)  # counts: rows, damaged
     at = 0
@@ -84,7 +84,7 @@ def read(data: np.ndarray, keys: Keys) -> Columns:
         if known > values.shape[1]:
             values = np.hstack((values, np.full((len(values), known - values.shape[1]), np.nan)))
         ended, at, key_at, key_end = _parse(
-            data, at, keys.texts, keys.lengths, keys.after, known, values, starts, counts
+            data, at, keys.texts.ravel(), keys.lengths, keys.after, known, values, starts, counts
         )
         if ended == DONE:
             break
@@ -94,6 +94,7 @@ def read(data: np.ndarray, keys: Keys) -> Columns:
         else:
             keys.add(data[key_at:key_end].tobytes())
     count = int(counts[0])
+    keys.line_bytes = len(data) / max(count, 1)
     return Columns(values[:count], starts[:count], int(counts[1]))
 
 
@@ -151,7 +152,7 @@ def _parse_line(
         if (
             start + length >= size
             or data[start + length] != QUOTE
-            or not _same(data, start, texts[key], length)
+            or not _same(data, start, texts, key * KEY_BYTES, length)
         ):
             length = _string_length(data, start)
             if length < 0:
@@ -215,22 +216,22 @@ def _skip_blanks(data: np.ndarray, at: int) -> int:
 
 
 @njit
-def _same(data: np.ndarray, at: int, text: np.ndarray, length: int) -> bool:
+def _same(data: np.ndarray, at: int, texts: np.ndarray, start: int, length: int) -> bool:
     place = 0
     while place + WORD <= length:
-        if _word(data, at + place) != _word(text, place):
+        if _word(data, at + place) != _word(texts, start + place):
             return False
         place += WORD
     if place == length:
         return True
     mask = (np.uint64(1) << np.uint64(8 * (length - place))) - np.uint64(1)
-    return (_word(data, at + place) ^ _word(text, place)) & mask == 0
+    return (_word(data, at + place) ^ _word(texts, start + place)) & mask == 0
 
 
 @njit
 def _find(data: np.ndarray, at: int, length: int, texts: np.ndarray, lengths: np.ndarray, known: int) -> int:
     for key in range(known):
-        if lengths[key] == length and _same(data, at, texts[key], length):
+        if lengths[key] == length and _same(data, at, texts, key * KEY_BYTES, length):
             return key
     return -1
 

@@ -40,6 +40,11 @@ class WatchedRun:
 
     # ---- curves
 
+    def begin(self) -> None:
+        """Read what there is, so that it is there when somebody asks."""
+        with self._lock:
+            self._begin()
+
     def whole(self) -> dict[str, Any]:
         """All curves, as far as everybody was told."""
         with self._lock:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
-from nicegui import app, ui
+from nicegui import app, background_tasks, ui
 
 from ludus.store.reader import RunReader
 from ludus.ui.web.frame import STATIC, page_frame
@@ -36,6 +36,7 @@ def register(site: Site) -> None:
             return missing(str(busy))
         if run is None:
             return missing(GONE)
+        background_tasks.create(asyncio.to_thread(run.begin))  # while the browser loads the page
         hub.subscribe(ui.context.client, RUN + name)
         first, config = await asyncio.to_thread(lambda: (told(run), run.config()))
         with page_frame(name), RunView(name, first, config):
