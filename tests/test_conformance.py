@@ -215,7 +215,25 @@ class Crashes(TicTacToe):
         raise IndexError("ouch")
 
 
+class AdvancesWrongly(TicTacToe):
+    """Forgets to pay."""
+
+    def advance(self, states, actions, rng, legal, obs, score, reward, over, seat, rows, last):
+        self.play(states, actions, rng)
+        over[:] = self.over(states)
+        ended = np.flatnonzero(over)
+        rows[: len(ended)], last[: len(ended)] = ended, states[ended]
+        fresh, streams = states[ended], rng[ended]
+        self.deal(fresh, streams)
+        states[ended], rng[ended] = fresh, streams
+        seat[:] = self.seat(states)
+        self.legal(states, legal)
+        self.observe(states, obs)
+        return len(ended)
+
+
 BREAKS = {
+    AdvancesWrongly: ("advances", "another reward"),
     WrongSeatType: ("shapes", "seat must give int8"),
     SeatOutOfRange: ("shapes", "of 2 seats"),
     LeavesDirt: ("shapes", "observe leaves parts"),

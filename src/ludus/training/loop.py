@@ -275,7 +275,7 @@ class Training:
         if measure is not None:
             metrics["measure"] = measure
         if self.config.price_per_hour:
-            metrics |= self.meter.cost(self.config.price_per_hour)
+            metrics |= self.meter.cost(self.config.price_per_hour, metrics["seconds"])
         self.run.metrics(metrics)
         self._enough = bool(self.audience.report(metrics)) or self._enough
         self._resize(metrics)

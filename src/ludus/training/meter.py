@@ -93,9 +93,9 @@ class Meter:
         self._last = {name: value for name, value in metrics.items() if name.startswith("game/")}
         return metrics
 
-    def cost(self, price: float) -> dict[str, float]:
-        """price: of an hour"""
-        hours = self.seconds() / 3600
+    def cost(self, price: float, seconds: float) -> dict[str, float]:
+        """price: of an hour. seconds: that were trained"""
+        hours = seconds / 3600
         millions = max(self.decisions, 1) / 1e6
         return {
             "cost/hours": hours,

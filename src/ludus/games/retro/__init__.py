@@ -68,6 +68,9 @@ class Game(game.Game):
         recorded = f"`ludus play {self.name} --run RUN --record FILE.bk2` records a game of its agent"
         raise Usage(f"{self.name} can't be {what}: that is for native games; {recorded}")
 
+    def make_table_screen(self) -> NoReturn:
+        self.native("played here")
+
     def table(self, rows: int) -> Table:
         from ludus.games.retro.opening import open_table
 
