@@ -1,6 +1,7 @@
 """What learners share: parameters as one vector, copies of their state, and updates recorded for a GPU."""
 
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
@@ -81,6 +82,9 @@ def fused(function: Called, *example: Any) -> Called:
 
     That needs Triton and a C compiler. A residual network of 96 x 6 then plays and learns 1.7 times as fast.
     """
+    warnings.filterwarnings(
+        "ignore", category=UserWarning, module=r"torch\._inductor"
+    )  # advice to torch's authors
     try:
         made = torch.compile(function, dynamic=False, options=FUSED)
         made(*example)
