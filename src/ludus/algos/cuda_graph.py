@@ -82,9 +82,8 @@ def fused(function: Called, *example: Any) -> Called:
 
     That needs Triton and a C compiler. A residual network of 96 x 6 then plays and learns 1.7 times as fast.
     """
-    warnings.filterwarnings(
-        "ignore", category=UserWarning, module=r"torch\._inductor"
-    )  # advice to torch's authors
+    # What the compiler would like to tell torch's authors.
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"torch\._inductor")
     try:
         made = torch.compile(function, dynamic=False, options=FUSED)
         made(*example)
