@@ -104,7 +104,7 @@ def test_the_champion_teaches_and_plays_along(trained):
         "ofc", workers="0", opponents="self:0.5,champion:0.5", decisions=6_000, ppo=settings
     )
     assert readings[-1]["seated/champion"] == pytest.approx(1 / 3, abs=0.1)
-    assert readings[-1]["game/fouls"] < 1
+    assert sum(reading["workers/teaching"] for reading in readings) > 0
 
 
 def test_a_champion_of_other_rules_is_refused_before_anything_starts(trained):

@@ -14,7 +14,8 @@ from ludus.core.game import Game
 from ludus.core.rules import Bot, States, Streams
 from ludus.core.table import Table, Turn
 from ludus.nets import Memory, NetConfig
-from ludus.store.run import check_fit, read_config, read_weights
+from ludus.store.policy import load_policy
+from ludus.store.run import read_config, read_weights
 
 
 class Agent:
@@ -88,16 +89,6 @@ def load(run: str | Path, checkpoint: str = "", think: str = "", **switches: Any
 def trained_game(config: Config) -> Game:
     """The game under the rules that a run was trained on."""
     return games.open(config.game, **config.switches)
-
-
-def load_policy(
-    game: Game, config: Config, weights: Weights, source: str = "the run", in_torch: bool = False
-) -> Policy:
-    """A policy with these weights, which must fit it."""
-    policy = algos.find(config.algo).make_policy(game.spec, config.net, in_torch)
-    check_fit(source, weights, policy.blank())
-    policy.load_named(weights)
-    return policy
 
 
 def run_bot(game: Game, folder: Path, think: str = "", at: str = "", source: str = "") -> Bot:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ludus import algos, games, match
-from ludus.agent import Agent, TableAgent, load_policy
+from ludus.agent import Agent, TableAgent
 from ludus.algos import Weights
 from ludus.config import Config
 from ludus.core import seeds
@@ -22,6 +22,7 @@ from ludus.core.rules import Bot
 from ludus.core.table import Table
 from ludus.match import Steps
 from ludus.search.bot import SEARCH, bot_names, make_bot, warm_up
+from ludus.store.policy import load_policy
 from ludus.training.loop import Evaluation
 
 SHARE = 0.03

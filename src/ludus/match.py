@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ludus import games, machine, processes, switches
-from ludus.agent import TableAgent, load_policy, run_bot, trained_game
+from ludus.agent import TableAgent, run_bot, trained_game
 from ludus.algos import Weights
 from ludus.config import Config
 from ludus.core import seeds
@@ -27,6 +27,7 @@ from ludus.core.table import Table
 from ludus.records import Record, Recorder
 from ludus.search.bot import bot_names, make_bot, make_player, player_names
 from ludus.store.player import PlayerName, parse_player
+from ludus.store.policy import load_policy
 from ludus.store.run import read_config
 
 ROWS = 64

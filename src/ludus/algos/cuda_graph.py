@@ -80,7 +80,8 @@ finds none, and divides by 0."""
 def fused(function: Called, *example: Any) -> Called:
     """The function with its kernels fused by torch.compile, tried on an example; itself where that fails.
 
-    That needs Triton and a C compiler. A residual network of 96 x 6 then plays and learns 1.7 times as fast.
+    That needs Triton and a C compiler. A residual network of 96 x 6 played and learned 1.7
+    times as fast on an H200 (measured without `FUSED`).
     """
     # What the compiler would like to tell torch's authors.
     warnings.filterwarnings("ignore", category=UserWarning, module=r"torch\._inductor")

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from ludus import algos
 from ludus.algos import Policy
 from ludus.core.errors import Usage
 from ludus.core.game import CHAMPION, Game, Player
 from ludus.core.rules import Streams
 from ludus.core.table import Table, Turn
 from ludus.search import bot
-from ludus.store.run import check_fit, read_config, read_weights
+from ludus.store.policy import load_policy
+from ludus.store.run import read_config, read_weights
 
 
 def make_player(game: Game, name: str, table: Table, rng: Streams) -> Player:
@@ -26,10 +26,7 @@ def champion_policy(game: Game, folder: Path) -> Policy:
     config, weights = read_config(folder), read_weights(folder, "best")
     if config.net.memory:
         raise Usage(f"the champion of {game.name} remembers its games, so it can't play along in a training")
-    policy = algos.find(config.algo).make_policy(game.spec, config.net)
-    check_fit(f"{game.name}'s champion", weights, policy.blank())
-    policy.load_named(weights)
-    return policy
+    return load_policy(game, config, weights, f"{game.name}'s champion")
 
 
 class ChampionPlayer:

@@ -15,7 +15,7 @@ from rich.markup import escape
 from ludus import match, records
 from ludus.analysis import ideas_of, start
 from ludus.core import seeds
-from ludus.core.errors import Failure, Usage
+from ludus.core.errors import Usage
 from ludus.core.rules import Bot, Remembers, Rules, States, Streams, begin, legal_actions
 from ludus.core.screen import BoardScreen, Cell, Screen
 from ludus.search import Thinker
@@ -23,6 +23,7 @@ from ludus.search.bot import bot_names, make_bot, warm_up
 from ludus.store.player import full_name, parse_player
 from ludus.ui import table_play
 from ludus.ui.thoughts import heat_map, heat_of, idea_table
+from ludus.ui.typed import typed
 
 COMMANDS = "?  help    hint  what a strong player would do    undo  take back    q  quit"
 HINTS = 3
@@ -212,15 +213,7 @@ class Session:
         return None
 
     def _read(self, prompt: str) -> str:
-        self.console.print(prompt, end="")
-        try:
-            answer = input().strip()
-        except EOFError:
-            self.console.print()
-            raise Failure("input ended before the game was over (q quits)") from None
-        if not sys.stdin.isatty():
-            self.console.print(escape(answer))  # so that the output of piped moves reads like a game
-        return answer
+        return typed(self.console, prompt)
 
     def _tell_result(self) -> None:
         score = np.zeros((1, self.rules.spec.seats), np.float32)

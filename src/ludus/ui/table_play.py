@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,15 +10,17 @@ from rich.console import Console
 from rich.markup import escape
 
 from ludus import games, switches
-from ludus.agent import TableAgent, load_policy
+from ludus.agent import TableAgent
 from ludus.core import seeds
-from ludus.core.errors import Failure, Usage
+from ludus.core.errors import Usage
 from ludus.core.game import Game, Visit
 from ludus.core.screen import TableScreen
 from ludus.core.table import Table, Turn
 from ludus.match import run_game
 from ludus.search.bot import make_player
+from ludus.store.policy import load_policy
 from ludus.store.run import read_config, read_weights
+from ludus.ui.typed import typed
 
 COMMANDS = "?  help    resign or q  leave the game"
 PASSWORD = "SHOWDOWN_PASSWORD"
@@ -122,15 +123,7 @@ class TableSession:
                 )
 
     def _read(self, prompt: str) -> str:
-        self.console.print(prompt, end="", markup=False)
-        try:
-            answer = input().strip()
-        except EOFError:
-            self.console.print()
-            raise Failure("input ended before the game was over (q quits)") from None
-        if not sys.stdin.isatty():
-            self.console.print(escape(answer))  # so that the output of piped moves reads like a game
-        return answer
+        return typed(self.console, prompt, markup=False)
 
 
 def play_online(game: Game, against: str | None, run: str | None, visit: Visit, seed: int | None) -> None:
