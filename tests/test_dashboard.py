@@ -285,7 +285,7 @@ def test_the_end_says_what_came_of_it_and_what_to_do_next(ludus):
 
 
 def test_a_stopped_training_says_how_to_go_on(training):
-    process, _, _ = training
+    process, _ = training
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

@@ -449,7 +449,7 @@ def test_a_game_that_sleeps_for_ever_is_noticed_and_replaced(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_ends_within_five_seconds_and_the_run_goes_on(number, training, tmp_path):
-    process, family, _ = training
+    process, family = training
     asked = time.monotonic()
     process.send_signal(number)
     _, err = process.communicate(timeout=60)

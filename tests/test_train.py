@@ -250,22 +250,25 @@ def test_workers_that_always_die_end_the_training_after_some_tries(trained, impo
 
 
 def test_no_shared_memory_and_no_worker_is_left_after_a_training(trained):
-    before = shared_memory()
-    trained("tictactoe", workers="2", decisions=3_000)
-    assert wait_until(lambda: shared_memory() <= before, 2)
+    used: set[Path] = set()
+    trained(
+        "tictactoe", lambda _: used.update(shared_memory([psutil.Process()])), workers="2", decisions=3_000
+    )
+    assert used and not any(path.exists() for path in used)
     assert workers_of(psutil.Process()) == []
 
 
 @pytest.mark.parametrize("training", ["forkserver", "fork"], indirect=True)
 def test_killing_the_learner_leaves_neither_processes_nor_shared_memory(training):
-    process, family, before = training
+    process, family = training
+    used = shared_memory([psutil.Process(process.pid), *family])
     process.kill()
-    assert wait_until(lambda: gone(family), 5)
-    assert wait_until(lambda: shared_memory() <= before, 2)
+    assert wait_until(lambda: gone(family), limit(5))
+    assert used and not any(path.exists() for path in used)
 
 
 def test_ctrl_c_ends_a_training_in_seconds_with_its_weights_saved(training, tmp_path):
-    process, family, _ = training
+    process, family = training
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the learner and to its workers
     _, err = process.communicate(timeout=limit(5))
     assert process.returncode == 130
@@ -350,7 +353,7 @@ def test_the_example_of_ones_own_environment_learns(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     *scores, last = (line.rpartition(" ")[2] for line in done.stdout.splitlines())
-    assert float(scores[0]) < 0.4 and float(scores[-1]) > 0.75
+    assert float(scores[-1]) > 0.75  # random moves get about 0
     assert read_weights(tmp_path / last)
 
 

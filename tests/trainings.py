@@ -73,11 +73,10 @@ def limit(seconds: float) -> float:
     return seconds * max(1.0, slower, psutil.getloadavg()[0] / machine.usable_cores())
 
 
-def shared_memory() -> set[str]:
-    """All there is. Other tests' names come and go, so wait a moment before blaming a training."""
-    folder = Path("/dev/shm")
-    names = {file.name for file in folder.iterdir()} if folder.exists() else set()
-    return {name for name in names if not name.startswith("ludus-retro-")}  # theirs have tests of their own
+def shared_memory(processes: list[psutil.Process]) -> set[Path]:
+    """What these have in use. A file that was removed at once still has its path."""
+    maps = {Path(mapped.path) for process in processes for mapped in process.memory_maps()}
+    return {path for path in maps if path.is_relative_to("/dev/shm")}
 
 
 def ludus_command(*words: str, cwd: Path) -> dict:
@@ -127,7 +126,6 @@ def importable(monkeypatch):
 @pytest.fixture
 def training(request, tmp_path):
     """`ludus train` as a process of its own with two workers, in the middle of its work."""
-    before = shared_memory()
     flags = ["--preset", "test", "--decisions", "1000000000", "--workers", "2", "--log-s", "0.1"]
     flags += ["--start-method", getattr(request, "param", "forkserver")]
     process = subprocess.Popen(
@@ -138,7 +136,7 @@ def training(request, tmp_path):
     assert any("decisions" in line for line in lines), process.stderr.read()
     family = psutil.Process(process.pid).children(recursive=True)
     assert len(family) >= 2
-    yield process, family, before
+    yield process, family
     for member in family:
         if member.is_running():
             member.kill()
