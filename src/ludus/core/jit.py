@@ -22,6 +22,7 @@ from typing import Any
 
 import numba
 from numba.core import config as numba_config
+from numba.core.types import unliteral
 
 from ludus.core.cache import cache_home
 
@@ -42,9 +43,20 @@ def njit(function: Callable | None = None, **options: Any) -> Callable:
     before = numba_config.CACHE_DIR
     numba_config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename).resolve().parent))
     try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        return _without_literals(numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))
     finally:
         numba_config.CACHE_DIR = before
+
+
+def _without_literals(compiled: Any) -> Any:
+    """Numba compiles a function once more for every constant that compiled code calls it with."""
+    template = compiled.get_call_template
+
+    def for_any_value(args: Any, kws: Any) -> Any:
+        return template([unliteral(arg) for arg in args], {key: unliteral(arg) for key, arg in kws.items()})
+
+    compiled.get_call_template = for_any_value
+    return compiled
 
 
 @functools.cache
