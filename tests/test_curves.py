@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ludus.store import curves as curves_module
-from ludus.store.columns import Keys, read, padded
+from ludus.store.columns import Keys, padded, read
 from ludus.store.curves import Curves
 
 STRANGE = [

@@ -15,9 +15,9 @@ LOW, LOW_AT, HIGH, HIGH_AT, SUM, COUNT = range(6)
 
 
 class Buckets:
-    def __init__(self, most: int = MOST_BUCKETS) -> None:
-        self.most, self.size, self.lines = most, 1, 0
-        """size: lines of a bucket. Only the last one may have fewer, and those that `append` closed."""
+    def __init__(self, most: int = MOST_BUCKETS, size: int = 1) -> None:
+        """most: an even number. size: lines of a bucket, a power of two; those that `append` closed have fewer"""
+        self.most, self.size, self.lines = most, size, 0
         self.kept = empty(0, most)
         """[buckets, 6, metrics] float64: the metrics of a line are compared and added several at a time."""
         self.begins = np.zeros(most, np.int64)
@@ -71,11 +71,11 @@ class Buckets:
 
     def _halve(self) -> None:
         """Two buckets become one."""
-        half = self.most // 2
-        merged = grouped(self.kept, 2)
-        self.kept[:half], self.kept[half:] = merged, empty(merged.shape[2], half)
-        self.begins[:half] = self.begins[::2]
-        self.clock[:, :half] = self.clock[:, ::2]
+        count, half = self.count, -(-self.count // 2)
+        merged = grouped(self.kept[:count], 2)
+        self.kept[:half], self.kept[half:count] = merged, empty(merged.shape[2], count - half)
+        self.begins[:half] = self.begins[:count:2]
+        self.clock[:, :half] = self.clock[:, :count:2]
         self.size *= 2
 
 

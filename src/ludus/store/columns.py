@@ -303,7 +303,7 @@ def _whole(at: int) -> tuple[int, int]:
 def _more_digits(at: int, digits: int) -> tuple[int, int]:
     """Where digits end, and the number with them at its end; below 0 if it has too many.
 
-    Eight digits are a branch of their own: the processor guesses it, and need not wait to know where to go on.
+    Eight digits are a branch of their own, so the processor guesses where to go on and need not wait.
     """
     others = _not_digits(_word(at))
     while others == 0:

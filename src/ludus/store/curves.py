@@ -18,7 +18,7 @@ from ludus.store.columns import NEWLINE, PADDING, Keys, read
 
 CHUNK_BYTES = 1 << 19
 """Small enough for a core's cache: what is read is parsed while it is there."""
-PART_BYTES, PART_BUCKETS, THREADS = 1 << 25, 512, 2
+PART_BYTES, THREADS = 1 << 25, 2
 """What a thread reads before it takes the next part, so that none waits long for another."""
 LOOK_BYTES = 1 << 16
 """How much is read at a time to find the next line."""
@@ -103,13 +103,17 @@ class Curves:
         """Up to the last edge between two parts, in several threads."""
         found = {_next_line(handle, edge, size) for edge in range(self.offset + PART_BYTES, size, PART_BYTES)}
         edges = [self.offset, *sorted(found)]
+        most = 2 * (1 + self._most // len(edges))
+        lines = max(self._most, int((size - self.offset) / self.keys.line_bytes))
+        bucket_lines = 1 << (lines // self._most).bit_length() - 1  # so many or twice as many at the end
 
         def read_part(start: int, end: int) -> tuple[Buckets, int, int]:
-            part = Buckets(PART_BUCKETS)
+            part = Buckets(most, bucket_lines)
             return part, *_read_lines(handle, start, end, self.keys, part)
 
         with ThreadPoolExecutor(THREADS) as threads:
-            for end, (part, offset, damaged) in zip(edges[1:], threads.map(read_part, edges, edges[1:])):
+            parts = threads.map(read_part, edges[:-1], edges[1:])
+            for end, (part, offset, damaged) in zip(edges[1:], parts, strict=True):
                 self.buckets.append(part)
                 self.offset, self.damaged = offset, self.damaged + damaged
                 if offset < end:  # the file was cut while it was read
