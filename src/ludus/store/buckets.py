@@ -16,7 +16,7 @@ LOW, LOW_AT, HIGH, HIGH_AT, SUM, COUNT = range(6)
 
 class Buckets:
     def __init__(self, most: int = MOST_BUCKETS, size: int = 1) -> None:
-        """most: an even number. size: lines of a bucket, a power of two; those that `append` closed have fewer"""
+        """most: an even number. size: lines of a bucket, a power of two; `append` may close one before"""
         self.most, self.size, self.lines = most, size, 0
         self.kept = empty(0, most)
         """[buckets, 6, metrics] float64: the metrics of a line are compared and added several at a time."""

@@ -269,11 +269,21 @@ def _is_named(start: int, end: int, text: int) -> bool:
 @njit(forceinline=True)
 def _value(at: int) -> tuple[int, float]:
     """Where a value ends (-1: it is not plain), and the number that it is; NaN for anything else."""
-    negative = _byte(at) == MINUS
-    start = at + negative
+    if _byte(at) == MINUS:  # a branch of its own: the processor need not wait to know where to go on
+        at, value = _number(at + 1)
+        return at, -value
+    if ZERO <= _byte(at) <= NINE:
+        return _number(at)
+    return _end_of_other(at), np.nan
+
+
+@njit(forceinline=True)
+def _number(at: int) -> tuple[int, float]:
+    """Without its sign."""
+    start = at
     at, digits = _whole(start)
     if at == start:
-        return _end_of_other(start - negative), np.nan
+        return -1, np.nan
     scale = 0
     if _byte(at) == POINT:
         point = at + 1
@@ -286,8 +296,7 @@ def _value(at: int) -> tuple[int, float]:
         scale -= power
     if digits < 0 or abs(scale) >= len(POWERS):
         return -1, np.nan
-    value = digits / POWERS[scale] if scale > 0 else digits * POWERS[-scale]
-    return at, (-value if negative else value)
+    return at, (digits / POWERS[scale] if scale > 0 else digits * POWERS[-scale])
 
 
 @njit(forceinline=True)

@@ -16,8 +16,8 @@ from ludus.core.jit import njit
 from ludus.store.buckets import COUNT, HIGH, HIGH_AT, LOW, LOW_AT, MOST_BUCKETS, SUM, Buckets, grouped
 from ludus.store.columns import NEWLINE, PADDING, Keys, read
 
-CHUNK_BYTES = 1 << 19
-"""Small enough for a core's cache: what is read is parsed while it is there."""
+CHUNK_BYTES = 1 << 21
+"""Small enough for a cache: what is read is parsed while it is there."""
 PART_BYTES, THREADS = 1 << 25, 2
 """What a thread reads before it takes the next part, so that none waits long for another."""
 LOOK_BYTES = 1 << 16
