@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ludus.core import jit
 from ludus.store.columns import Keys, padded, read
 from ludus.store.lines import METRICS, is_number, parsed
 
@@ -126,3 +127,10 @@ def test_keys_that_are_not_the_same_bytes_never_lead_astray():
     keys = Keys()
     check([b'{"decisions": 1, "seconds": 1, "\xfe": 1}', b'{"decisions": 2, "seconds": 2, "\xff": 1}'], keys)
     assert keys.names == ["decisions", "seconds"]
+
+
+def test_an_edit_here_compiles_nothing_else_again():
+    shared, package = jit.SHARED, jit.PACKAGE
+    search = {str(file.relative_to(package)) for file in jit._compiled([*shared, package / "search"])}
+    assert "search/tree.py" in search and not any(name.startswith("store/") for name in search)
+    assert jit.cache_folder(package / "search") != jit.cache_folder(package / "store")

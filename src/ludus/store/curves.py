@@ -14,7 +14,8 @@ import numpy as np
 
 from ludus.core.jit import njit
 from ludus.store.buckets import COUNT, HIGH, HIGH_AT, LOW, LOW_AT, MOST_BUCKETS, SUM, Buckets, grouped
-from ludus.store.columns import NEWLINE, PADDING, Keys, read
+from ludus.store.columns import Keys, read
+from ludus.store.scan import NEWLINE, PADDING
 
 CHUNK_BYTES = 1 << 21
 """Small enough for a cache: what is read is parsed while it is there."""
@@ -190,8 +191,7 @@ def _end_of_lines(data: np.ndarray) -> int:
 
 def _next_line(handle: int, at: int, size: int) -> int:
     """Where the first line begins that is not before `at`."""
-    while at < size:
-        text = os.pread(handle, LOOK_BYTES, at - 1)
+    while at < size and (text := os.pread(handle, LOOK_BYTES, at - 1)):
         if (found := text.find(b"\n")) >= 0:
             return at + found
         at += LOOK_BYTES
