@@ -7,17 +7,8 @@ import numpy as np
 import pytest
 
 from ludus.store import curves as curves_module
-from ludus.store.columns import Keys, read, spare
+from ludus.store.buckets import COUNT, HIGH, LOW, SUM
 from ludus.store.curves import Curves
-
-STRANGE = [
-    '{"decisions": 1, "seconds": 0.5, "a": -1.25e-7, "b": 12345678901234567890, "c": 0}',
-    '{"seconds":1e0,"decisions":2,"a":NaN,"b":-Infinity,"c":true,"text":"a \\" {, b"}',
-    ' { "decisions" : 3 , "seconds" : 2.0 , "list" : [1, {"x": "]"}] , "c" : 1E+3 }\r',
-    '{"decisions": 4, "seconds": 3, "a": 0.00000012345678912345, "long": 123456789.123456789123}',
-    '{"decisions": 5, "seconds": 4, "tiny": 5e-324, "huge": 1.7e308, "more": 1e999, "é": 1}',
-]
-DAMAGED = ['{"decisions": 6', "", "[]", '{"decisions": "x", "seconds": 1}', '{"decisions": 7}', "rubbish"]
 
 
 def write(file, lines):
@@ -27,22 +18,6 @@ def write(file, lines):
 
 def line(number, **more):
     return {"seconds": number / 2, "decisions": 10 * number, "score": float(number % 7), **more}
-
-
-def test_lines_are_read_as_json_reads_them():
-    keys = Keys()
-    found = read(spare("".join(f"{text}\n" for text in [*STRANGE, *DAMAGED]).encode()), keys)
-    assert found.damaged == len(DAMAGED) - 1  # an empty line is none
-    assert len(found.values) == len(STRANGE)
-    for text, row in zip(STRANGE, found.values, strict=True):
-        known = {name: value for name, value in zip(keys.names, row, strict=True) if not np.isnan(value)}
-        values = json.loads(text)
-        wanted = {
-            name: value
-            for name, value in values.items()
-            if type(value) in (int, float) and np.isfinite(value)
-        }
-        assert known == pytest.approx(wanted, rel=1e-12, abs=1e-320)
 
 
 def test_new_lines_are_added_and_a_half_line_waits(tmp_path):
@@ -62,14 +37,14 @@ def test_new_lines_are_added_and_a_half_line_waits(tmp_path):
 
 
 def test_every_peak_is_kept_and_found_again_up_close(tmp_path, monkeypatch):
-    monkeypatch.setattr(curves_module, "CHUNK_BYTES", 4096)  # several chunks, in several threads
+    monkeypatch.setattr(curves_module, "CHUNK_BYTES", 4096)
     file = tmp_path / "metrics.jsonl"
     lines = [line(number) for number in range(3000)]
     lines[1234]["score"], lines[2501]["score"] = 1000.0, -1000.0
     write(file, lines)
     curves = Curves(file, most_buckets=64)
     assert curves.refresh() == 3000
-    assert curves.bucket_lines == 64 and curves.buckets == 47
+    assert curves.buckets.size == 64 and curves.buckets.count == 47
     view = curves.view(20)
     decisions, scores = view.series["score"]
     assert len(scores) <= 2 * 20
@@ -80,6 +55,34 @@ def test_every_peak_is_kept_and_found_again_up_close(tmp_path, monkeypatch):
     near = (decisions >= 12300) & (decisions <= 12400)
     wanted = [lines[number]["score"] for number in range(1230, 1241)]
     assert decisions[near].tolist() == list(range(12300, 12401, 10)) and scores[near].tolist() == wanted
+
+
+def test_a_long_file_is_read_in_parts_as_in_one_go(tmp_path, monkeypatch):
+    file = tmp_path / "metrics.jsonl"
+    lines = [line(number, **{"late": number} if number > 2000 else {}) for number in range(3000)]
+    write(file, lines)
+    with file.open("a") as out:
+        out.write('rubbish\n{"decisions": 99999, "sec')
+    whole = Curves(file, most_buckets=64)
+    whole.refresh()
+    monkeypatch.setattr(curves_module, "CHUNK_BYTES", 4096)
+    monkeypatch.setattr(curves_module, "PART_BYTES", 16384)
+    monkeypatch.setattr(curves_module, "LOOK_BYTES", 16)
+    parts = Curves(file, most_buckets=64)
+    assert parts.refresh(end=10 * file.stat().st_size) == 3000  # as if it was cut while it was read
+    assert parts.buckets.count <= 64
+    assert (parts.offset, parts.damaged, parts.last) == (whole.offset, whole.damaged, whole.last)
+    data = file.read_bytes()
+    for begin, decisions, seconds in zip(parts.buckets.begins, *parts.buckets.clock, strict=True):
+        if decisions:
+            first = json.loads(data[begin:].partition(b"\n")[0])
+            assert (first["decisions"], first["seconds"]) == (decisions, seconds)
+    for column in range(len(whole.keys.names)):
+        one, other = (curves.buckets.kept[: curves.buckets.count, :, column] for curves in (whole, parts))
+        assert one[:, LOW].min() == other[:, LOW].min() and one[:, HIGH].max() == other[:, HIGH].max()
+        assert one[:, [SUM, COUNT]].sum(axis=0).tolist() == other[:, [SUM, COUNT]].sum(axis=0).tolist()
+    write(file, [])
+    assert parts.refresh() == 0 and parts.generation == 1
 
 
 def test_a_metric_that_comes_later_is_drawn_from_there_on(tmp_path):

@@ -3,8 +3,8 @@
 import json
 import os
 import shutil
-import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tomli_w
@@ -60,14 +60,17 @@ def test_only_runs_that_changed_are_read_again(tmp_path, monkeypatch):
     assert [one.name for one in listing.read()] == ["second"]
 
 
-def test_the_mirror_of_a_run_is_running_while_its_machine_lives(tmp_path):
+def test_the_mirror_of_a_run_is_running_while_its_machine_lives(tmp_path, monkeypatch):
     folder = make_run(tmp_path / "mirror", events=("start",))
     assert RunReader(folder).state == "broken off"
     (folder / "lease.json").write_text("{}")
-    assert RunReader(folder).state == "running"
-    long_ago = time.time() - 1000
-    os.utime(folder / "lease.json", (long_ago, long_ago))
-    assert RunReader(folder).state == "broken off"
+    os.utime(folder / "lease.json", (1000, 1000))
+    for age_s, state, heard_s in ((0, "running", 0), (107, "running", 100), (180, "broken off", None)):
+        monkeypatch.setattr("ludus.store.lease.time", SimpleNamespace(time=lambda now=1000 + age_s: now))
+        (found,) = Listing(tmp_path).read()
+        assert (found.state, found.heard_s) == (state, heard_s)
+        facts = WatchedRun(folder).facts()
+        assert (facts["state"], facts["heard_s"]) == (state, heard_s)
 
 
 def test_a_damaged_run_is_listed_with_its_problem(tmp_path):

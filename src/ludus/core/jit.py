@@ -2,8 +2,8 @@
 
 Numba checks only the file of the function itself, so a change in a function that is called from
 another file would be served stale. Here any change of the sources that compiled code may call leads to
-a fresh folder: the compiled modules of `core` and `games` (with what they import) for the games here,
-those of the whole package for the rest of it, and for a game that lives elsewhere its own folder as well.
+a fresh folder: the compiled modules of `core` and `games` (with what they import) for the games here, for
+the rest of the package those of the same folder as well, and for a game that lives elsewhere its own folder.
 """
 
 import atexit
@@ -65,7 +65,7 @@ def cache_folder(source: Path) -> Path:
     if any(source.is_relative_to(shared) for shared in SHARED):
         files = _compiled(SHARED)
     elif source.is_relative_to(PACKAGE):
-        files = _compiled([PACKAGE])
+        files = _compiled([*SHARED, source])
     else:
         files = [*_compiled(SHARED), *_sources(source)]
     folder = _root() / _hash(files)

@@ -1,30 +1,30 @@
 """Curves of a run's metrics: the whole file in a few megabytes, with every peak, and it grows with the file.
 
-Lines are gathered in buckets of equal size, at first of one line. When there are MOST_BUCKETS, two become
-one. A bucket keeps the lowest, highest and mean value of every metric, and where in the file it begins, so
-that a part that somebody looks at closely is read again.
+A long file is read in parts by several threads. A part that somebody looks at closely is read again.
 """
 
 import math
 import os
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from ludus.core.jit import njit
-from ludus.store.columns import MOST_KEYS, NEWLINE, WORD, Columns, Keys, read
+from ludus.store.buckets import COUNT, HIGH, HIGH_AT, LOW, LOW_AT, MOST_BUCKETS, SUM, Buckets, grouped
+from ludus.store.columns import Keys, read
+from ludus.store.scan import NEWLINE, PADDING
 
-MOST_BUCKETS = 4096
-CHUNK_BYTES = 1 << 20
-"""Small enough for a core's cache: what is read is parsed while it is there."""
-THREADS = 2
+CHUNK_BYTES = 1 << 21
+"""Small enough for a cache: what is read is parsed while it is there."""
+PART_BYTES, THREADS = 1 << 25, 2
+"""What a thread reads before it takes the next part, so that none waits long for another."""
+LOOK_BYTES = 1 << 16
+"""How much is read at a time to find the next line."""
 TAIL_BYTES = 64
 """The end of what was read: if it is another now, the file was written anew."""
-LOW, LOW_AT, HIGH, HIGH_AT, SUM, COUNT = range(6)
-"""What a bucket keeps of a metric. _AT: at which decision."""
 
 
 @dataclass(frozen=True)
@@ -47,33 +47,27 @@ class Curves:
     def __init__(self, file: Path, start: int = 0, most_buckets: int = MOST_BUCKETS) -> None:
         """start: where in the file to begin"""
         self.file, self._start, self._most = file, start, most_buckets
+        self.generation = 0
+        """How often the file was read from its beginning."""
         self.begin()
 
     def begin(self) -> None:
         """As if nothing had been read."""
-        self.keys = Keys()
-        self.lines, self.damaged, self.offset, self.bucket_lines = 0, 0, self._start, 1
-        self.generation = getattr(self, "generation", 0) + 1
-        """How often the file was read from its beginning."""
+        self.keys, self.buckets, self.damaged, self.offset = Keys(), Buckets(self._most), 0, self._start
+        self.generation += 1
         self._tail = b""
-        self._kept = _empty(len(self.keys.names), self._most)
-        """[buckets, metrics, 6] float64: what is written together lies together."""
-        self._begins = np.zeros(self._most, np.int64)
-        """[buckets]: the byte of the file where each begins."""
-        self._clock = np.zeros((2, self._most))
-        """[decisions and seconds, buckets]: of the first line of each."""
-        self._newest = np.full(MOST_KEYS, np.nan)
-        """[metrics]: the last value of each."""
+
+    @property
+    def lines(self) -> int:
+        return self.buckets.lines
 
     @property
     def last(self) -> dict[str, float]:
         """The newest value of every metric that has one."""
-        found = zip(self.keys.names, self._newest.tolist(), strict=False)
+        found = zip(self.keys.names, self.buckets.newest.tolist(), strict=False)
         return {name: value for name, value in found if not math.isnan(value)}
 
-    @property
-    def buckets(self) -> int:
-        return -(-self.lines // self.bucket_lines)
+    # ---- reading
 
     def refresh(self, end: int | None = None) -> int:
         """Read what was added; how many lines. end: of the file, if not all of it is wanted"""
@@ -86,8 +80,10 @@ class Curves:
                 self.begin()
             before, self.damaged = self.lines, 0
             size = os.fstat(handle.fileno()).st_size if end is None else end
-            for found, offset in self._parsed(handle.fileno(), size):
-                self._add(found, offset)
+            self._read(handle.fileno(), min(size, self.offset + CHUNK_BYTES))  # alone: it finds the keys
+            if size - self.offset > PART_BYTES:
+                self._read_parts(handle.fileno(), size)
+            self._read(handle.fileno(), size)
             self._remember(handle.fileno())
         return self.lines - before
 
@@ -100,110 +96,88 @@ class Curves:
         length = min(TAIL_BYTES, self.offset - self._start)
         self._tail = os.pread(handle, length, self.offset - length)
 
-    def _parsed(self, handle: int, size: int) -> Iterator[tuple[Columns, int]]:
-        """Columns of the new lines, and where in the file their text begins, in order."""
-        chunks = self._chunks(handle, size)
-        for data, offset in chunks:  # alone: it finds the keys, and mostly it is all there is
-            yield read(data, self.keys), offset
-            break
-        else:
-            return
-        if size - self.offset < CHUNK_BYTES:
-            yield from ((read(data, self.keys), offset) for data, offset in chunks)
-            return
+    def _read(self, handle: int, end: int) -> None:
+        self.offset, damaged = _read_lines(handle, self.offset, end, self.keys, self.buckets)
+        self.damaged += damaged
+
+    def _read_parts(self, handle: int, size: int) -> None:
+        """Up to the last edge between two parts, in several threads."""
+        found = {_next_line(handle, edge, size) for edge in range(self.offset + PART_BYTES, size, PART_BYTES)}
+        edges = [self.offset, *sorted(found)]
+        most = 2 * (1 + self._most // len(edges))
+        lines = max(self._most, int((size - self.offset) / self.keys.line_bytes))
+        bucket_lines = 1 << (lines // self._most).bit_length() - 1  # so many or twice as many at the end
+
+        def read_part(start: int, end: int) -> tuple[Buckets, int, int]:
+            part = Buckets(most, bucket_lines)
+            return part, *_read_lines(handle, start, end, self.keys, part)
+
         with ThreadPoolExecutor(THREADS) as threads:
-            waiting: list[tuple[Future[Columns], int]] = []
-            for data, offset in chunks:
-                waiting.append((threads.submit(read, data, self.keys), offset))
-                if len(waiting) > THREADS:
-                    done, offset = waiting.pop(0)
-                    yield done.result(), offset
-            for done, offset in waiting:
-                yield done.result(), offset
-
-    def _chunks(self, handle: int, size: int) -> Iterator[tuple[np.ndarray, int]]:
-        """Whole lines, and where they begin; a last line without its end stays for the next time."""
-        length, turn = min(CHUNK_BYTES, size - self.offset), 0
-        buffers = [np.empty(length + WORD, np.uint8)]
-        while self.offset < size:
-            if turn == len(buffers) and turn <= 2 * THREADS:
-                buffers.append(np.empty(length + WORD, np.uint8))
-            turn %= len(buffers)
-            data = buffers[turn]
-            count = os.preadv(handle, [data[: min(length, size - self.offset)].data], self.offset)
-            whole = _end_of_lines(data[:count])
-            if whole:
-                turn += 1
-                self.offset += whole
-                yield data[: whole + WORD], self.offset - whole
-            elif count < length or length >= size - self.offset:
-                return
-            else:  # a line longer than any of ours
-                length, turn = 2 * length, 0
-                buffers = [np.empty(length + WORD, np.uint8)]
-
-    def _add(self, found: Columns, offset: int) -> None:
-        self.damaged += found.damaged
-        values = found.values
-        if (missing := values.shape[1] - self._kept.shape[1]) > 0:
-            self._kept = np.concatenate((self._kept, _empty(missing, self._most)), axis=1)
-        at = 0
-        while at < len(values):
-            if self.lines == self._most * self.bucket_lines:
-                self._halve()
-            fits = min(len(values) - at, self._most * self.bucket_lines - self.lines)
-            part = slice(at, at + fits)
-            _gather(values[part], self.lines, self.bucket_lines, self._kept, self._newest)
-            first = np.arange(at, at + fits)[-self.lines % self.bucket_lines :: self.bucket_lines]
-            into = (self.lines + first - at) // self.bucket_lines
-            self._begins[into] = found.starts[first] + offset
-            self._clock[:, into] = values[first, :2].T
-            self.lines, at = self.lines + fits, at + fits
-
-    def _halve(self) -> None:
-        """Two buckets become one."""
-        half = self._most // 2
-        merged = _grouped(self._kept, 2)
-        self._kept[:half], self._kept[half:] = merged, _empty(merged.shape[1], half)
-        self._begins[:half] = self._begins[::2]
-        self._clock[:, :half] = self._clock[:, ::2]
-        self.bucket_lines *= 2
+            parts = threads.map(read_part, edges[:-1], edges[1:])
+            for end, (part, offset, damaged) in zip(edges[1:], parts, strict=True):
+                self.buckets.append(part)
+                self.offset, self.damaged = offset, self.damaged + damaged
+                if offset < end:  # the file was cut while it was read
+                    break
 
     # ---- what people see
 
     def view(self, points: int, low: float = -np.inf, high: float = np.inf) -> View:
         """Between two decisions, in at most `points` buckets; read again if it is but a part of a bucket."""
+        kept, clock = self.buckets.kept, self.buckets.clock
         first, last = self._range(low, high)
-        if self.bucket_lines > 1 and 2 * (last - first) < points:
+        if self.buckets.size > 1 and 2 * (last - first) < points:
             return self._closer(first, last).view(points, low, high)
         step = max(1, -(-(last - first) // points))
-        kept = _grouped(self._kept[first:last], step)
+        kept = grouped(kept[first:last], step)
         series, means = {}, {}
-        for column, name in enumerate(self.keys.names[: kept.shape[1]]):
-            of_one = kept[:, column].T
+        for column, name in enumerate(self.keys.names[: kept.shape[2]]):
+            of_one = kept[:, :, column].T
             if of_one[COUNT].any():
                 series[name] = _zigzag(of_one)
                 means[name] = of_one[SUM] / np.where(of_one[COUNT], of_one[COUNT], np.nan)
-        return View(series, means, self._clock[0, first:last:step], self._clock[1, first:last:step])
+        return View(series, means, clock[0, first:last:step], clock[1, first:last:step])
 
     def _range(self, low: float, high: float) -> tuple[int, int]:
         """Buckets between two decisions, and one on each side."""
-        begins = self._clock[0, : self.buckets]
+        begins = self.buckets.clock[0, : self.buckets.count]
         first, last = np.searchsorted(begins, low, "right") - 1, np.searchsorted(begins, high, "right") + 1
-        return max(0, int(first) - 1), min(self.buckets, int(last))
+        return max(0, int(first) - 1), min(len(begins), int(last))
 
     def _closer(self, first: int, last: int) -> "Curves":
         """The lines of some buckets, in buckets of their own."""
-        end = int(self._begins[last]) if last < self.buckets else self.offset
-        part = Curves(self.file, int(self._begins[first]))
+        begins = self.buckets.begins
+        end = int(begins[last]) if last < self.buckets.count else self.offset
+        part = Curves(self.file, int(begins[first]))
         part.refresh(end)
         return part
 
 
-def _empty(metrics: int, buckets: int) -> np.ndarray:
-    kept = np.zeros((buckets, metrics, 6))
-    kept[..., LOW], kept[..., HIGH] = np.inf, -np.inf
-    return kept
+def _read_lines(handle: int, start: int, end: int, keys: Keys, buckets: Buckets) -> tuple[int, int]:
+    """Whole lines between two bytes of a file into buckets: where they end, and how many are damaged."""
+    offset, damaged = start, 0
+    for data in _chunks(handle, start, end):
+        found = read(data, keys)
+        buckets.add(found.values, found.starts + offset)
+        offset, damaged = offset + len(data) - PADDING, damaged + found.damaged
+    return offset, damaged
+
+
+def _chunks(handle: int, start: int, end: int) -> Iterator[np.ndarray]:
+    """[bytes + PADDING] uint8: whole lines; a last line without its end stays for the next time."""
+    length = min(CHUNK_BYTES, end - start)
+    data = np.empty(length + PADDING, np.uint8)
+    while start < end:
+        count = os.preadv(handle, [data[: min(length, end - start)].data], start)
+        whole = _end_of_lines(data[:count])
+        if whole:
+            yield data[: whole + PADDING]
+            start += whole
+        elif count < length or length >= end - start:
+            return
+        else:  # a line longer than any of ours
+            length *= 2
+            data = np.empty(length + PADDING, np.uint8)
 
 
 @njit
@@ -215,47 +189,13 @@ def _end_of_lines(data: np.ndarray) -> int:
     return end
 
 
-@njit
-def _gather(values: np.ndarray, lines: int, bucket_lines: int, kept: np.ndarray, newest: np.ndarray) -> None:
-    """values: [lines, metrics]. lines: how many were there before. kept: [buckets, metrics, 6]"""
-    for line in range(values.shape[0]):
-        into = kept[(lines + line) // bucket_lines]
-        decisions = values[line, 0]
-        for metric in range(values.shape[1]):
-            value = values[line, metric]
-            if not np.isnan(value):
-                if value < into[metric, LOW]:
-                    into[metric, LOW] = value
-                    into[metric, LOW_AT] = decisions
-                if value > into[metric, HIGH]:
-                    into[metric, HIGH] = value
-                    into[metric, HIGH_AT] = decisions
-                into[metric, SUM] += value
-                into[metric, COUNT] += 1
-                newest[metric] = value
-
-
-def _grouped(kept: np.ndarray, step: int) -> np.ndarray:
-    """[buckets, metrics, 6] -> [buckets / step rounded up, metrics, 6]"""
-    if step == 1:
-        return kept
-    buckets, metrics, _ = kept.shape
-    merged = _empty(metrics, -(-buckets // step))
-    _merge(kept, step, merged)
-    return merged
-
-
-@njit
-def _merge(kept: np.ndarray, step: int, merged: np.ndarray) -> None:
-    for bucket in range(kept.shape[0]):
-        for metric in range(kept.shape[1]):
-            one, into = kept[bucket, metric], merged[bucket // step, metric]
-            if one[LOW] < into[LOW]:
-                into[LOW], into[LOW_AT] = one[LOW], one[LOW_AT]
-            if one[HIGH] > into[HIGH]:
-                into[HIGH], into[HIGH_AT] = one[HIGH], one[HIGH_AT]
-            into[SUM] += one[SUM]
-            into[COUNT] += one[COUNT]
+def _next_line(handle: int, at: int, size: int) -> int:
+    """Where the first line begins that is not before `at`."""
+    while at < size and (text := os.pread(handle, LOOK_BYTES, at - 1)):
+        if (found := text.find(b"\n")) >= 0:
+            return at + found
+        at += LOOK_BYTES
+    return size
 
 
 def _zigzag(kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -122,12 +122,13 @@ def holder(store: "ObjectStore", folder: Path) -> str:
     return _told(held, age_s) if age_s < STALE_S else ""
 
 
-def is_fresh(folder: Path) -> bool:
-    """Whether a folder is the mirror of a run that another machine trains now."""
+def heard_s(folder: Path) -> float | None:
+    """Seconds since the last sign of life, if a folder is the mirror of a run that another machine trains."""
     try:
-        return time.time() - (folder / LEASE).stat().st_mtime < STALE_S
+        age_s = max(0.0, time.time() - (folder / LEASE).stat().st_mtime)
     except OSError:
-        return False
+        return None
+    return age_s if age_s < STALE_S else None
 
 
 def _told(held: dict[str, Any], age_s: float) -> str:

@@ -4,8 +4,8 @@ A last line without its end is not damage: it may be in the middle of being writ
 """
 
 import json
-import math
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,8 @@ NEEDED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """Which keys a line of a file must have to be of use: numbers, and texts."""
 BLOCK_BYTES = 1 << 16
+LARGEST = sys.float_info.max
+"""A whole number can be larger, and then nobody can draw it."""
 Warn = Callable[[str], None]
 
 
@@ -71,7 +73,7 @@ def parsed(text: bytes, name: str) -> dict[str, Any] | None:
 
 
 def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 class Line(NamedTuple):

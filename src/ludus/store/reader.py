@@ -37,7 +37,7 @@ class RunReader:
 
     @property
     def state(self) -> State:
-        if lock.is_running(self.folder) or lease.is_fresh(self.folder):
+        if lock.is_running(self.folder) or self.heard_s is not None:
             return "running"
         for line in lines_back(self.folder / EVENTS):
             what = line.values["event"] if line.values else ""
@@ -47,6 +47,11 @@ class RunReader:
                 return "broken off"
         weights_only = checkpoint.has_learned(self.folder) and not checkpoint.listed(self.folder)
         return "weights only" if weights_only else "broken off"
+
+    @property
+    def heard_s(self) -> float | None:
+        """Of a mirror: seconds since the machine that trains the run gave a sign; None if none does."""
+        return lease.heard_s(self.folder)
 
     def metrics(self) -> Iterator[dict[str, Any]]:
         """All lines of metrics, oldest first; each has `decisions` and `seconds`."""

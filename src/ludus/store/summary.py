@@ -32,6 +32,8 @@ class Summary:
     spark: tuple[float, ...] = ()
     """How its measure went, from the first line to now."""
     problem: str = ""
+    heard_s: int | None = None
+    """As `rounded_heard_s`."""
 
 
 def summarize(folder: Path) -> Summary:
@@ -46,7 +48,13 @@ def summarize(folder: Path) -> Summary:
         1.0 if state == "done" else share_done(config, line), float(line["seconds"]),
         float(line.get("speed/now", 0.0)) if state == "running" else 0.0,
         f"{best.measure:.3g} {best.name}".rstrip() if best else "", spark(folder / METRICS),
+        heard_s=rounded_heard_s(run),
     )  # fmt: skip
+
+
+def rounded_heard_s(run: RunReader) -> int | None:
+    """As `RunReader.heard_s`, in steps of ten seconds: pages need not be told of every second."""
+    return None if (age_s := run.heard_s) is None else int(age_s) // 10 * 10
 
 
 def share_done(config: Config, line: dict[str, Any]) -> float:

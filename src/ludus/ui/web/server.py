@@ -9,8 +9,10 @@ from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
+from fastapi.middleware.gzip import GZipMiddleware
 from nicegui import app, core, ui
 from nicegui.client import Client
+from starlette.types import ASGIApp
 
 from ludus.core.errors import Usage
 from ludus.ui.web import pages
@@ -49,9 +51,14 @@ def build(site: Site) -> Guard:
     outer = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     ui.run_with(
         outer, title="Ludus", dark=None, language="en-US", reconnect_timeout=RECONNECT_S, tailwind=False,
-        binding_refresh_interval=None, show_welcome_message=False,
+        binding_refresh_interval=None, show_welcome_message=False, gzip_middleware_factory=_packed,
     )  # fmt: skip
     return Guard(outer, site, count_pages=lambda: len(Client.instances))
+
+
+def _packed(inner: ASGIApp) -> GZipMiddleware:
+    """Quickly: with the middleware's default level, the charts' library alone takes four times as long."""
+    return GZipMiddleware(inner, compresslevel=1)
 
 
 def _token() -> str:

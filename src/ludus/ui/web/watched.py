@@ -12,7 +12,7 @@ from ludus.config import plain
 from ludus.core.errors import Failure
 from ludus.store.lines import EVENTS, METRICS, lines_back
 from ludus.store.reader import RunReader
-from ludus.store.summary import share_done
+from ludus.store.summary import rounded_heard_s, share_done
 from ludus.ui.web import redact
 from ludus.ui.web.charts import COUNTED, charts
 
@@ -94,6 +94,7 @@ class WatchedRun:
         running = state == "running"
         return {
             "state": state,
+            "heard_s": rounded_heard_s(run),
             "game": config.game,
             "algo": config.algo,
             "decisions": line["decisions"],

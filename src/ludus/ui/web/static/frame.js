@@ -15,6 +15,7 @@ window.ludus = {
     if (size !== 0 && size < 1e-3) return value.toExponential(2);
     return value.toLocaleString("en", { maximumSignificantDigits: 4 });
   },
+  late: (seconds) => seconds >= 40, // of a machine that gives a sign of life every 30 s
   clock(seconds) {
     if (seconds === null || seconds === undefined) return "";
     const two = (number) => String(Math.floor(number)).padStart(2, "0");

@@ -7,7 +7,8 @@ export default {
         What you see is what it last told. <a href="/">All runs</a></p>
       <p v-else-if="problem" class="panel problem" role="alert">{{ problem }}</p>
       <dl class="facts" v-if="facts">
-        <div><dt>State</dt><dd><span class="state" :class="'is-' + state.replace(' ', '-')" role="status">{{ state }}</span></dd></div>
+        <div><dt>State</dt><dd><span class="state" :class="'is-' + state.replace(' ', '-')" role="status">{{ state }}</span>
+          <span v-if="facts.heard_s !== null" class="heard" :class="{late: late(facts.heard_s)}">last heard {{ facts.heard_s }} s ago</span></dd></div>
         <div><dt>Game</dt><dd>{{ facts.game }} ({{ facts.algo }})</dd></div>
         <div><dt>Decisions</dt><dd class="decisions">{{ whole(facts.decisions) }} of {{ whole(facts.budget) }}</dd></div>
         <div><dt>Games</dt><dd>{{ whole(facts.games) }}</dd></div>
@@ -59,6 +60,7 @@ export default {
     ];
     this.number = ludus.number;
     this.clock = ludus.clock;
+    this.late = ludus.late;
     ludus.on("run:" + this.name, (what) => {
       if (what.facts) Object.assign(this, { facts: what.facts, problem: "", gone: false });
       if (what.events) this.events = what.events;

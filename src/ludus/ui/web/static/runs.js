@@ -28,7 +28,8 @@ export default {
                    :disabled="chosen.length >= 8 && !chosen.includes(run.name)"></td>
               <td class="name"><a :href="'/run/' + encodeURIComponent(run.name)">{{ run.name }}</a></td>
               <td>{{ run.game }}</td>
-              <td><span class="state" :class="'is-' + run.state.replace(' ', '-')">{{ run.state }}</span></td>
+              <td><span class="state" :class="'is-' + run.state.replace(' ', '-')">{{ run.state }}</span>
+                <span v-if="run.heard_s !== null" class="heard" :class="{late: late(run.heard_s)}">last heard {{ run.heard_s }} s ago</span></td>
               <td class="number"><progress :value="run.share" max="1" :aria-label="'Progress of ' + run.name"></progress>
                 <span class="percent">{{ Math.floor(100 * run.share) }} %</span></td>
               <td class="number">{{ run.decisions.toLocaleString("en") }}</td>
@@ -57,6 +58,7 @@ export default {
     ];
     this.number = ludus.number;
     this.clock = ludus.clock;
+    this.late = ludus.late;
     ludus.on("list", (what) => {
       this.runs = what.runs;
       this.chosen = this.chosen.filter((name) => this.runs.some((run) => run.name === name));
