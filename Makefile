@@ -47,7 +47,7 @@ bench-retro: $(READY)  ## console games beside other libraries; six minutes
 bench-web: $(READY)  ## what the web page costs a training, and how fast it is; five minutes
 	$(BIN)/python bench/web.py
 
-bench-ray: $(READY)  ## Ray beside worker processes, and sweeps; five minutes
+bench-ray: $(READY)  ## Ray beside worker processes, and sweeps; six minutes
 	$(BIN)/python bench/cluster.py
 
 bench-gpu: $(READY)  ## training on a GPU

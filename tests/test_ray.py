@@ -1,6 +1,7 @@
 """Training on a Ray cluster of three nodes, which are processes on this machine."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -27,7 +28,8 @@ from ludus.training.loop import train
 from ludus.training.pools import ray as ray_pool
 from ludus.training.pools.ray import RayPool
 from ludus.training.weights import PastSelves
-from trainings import Listeners, limit, ludus_command, wait_until
+from pokemon_setup import needs_simulator
+from trainings import EXAMPLES, Listeners, gone, limit, ludus_command, reproducible, wait_until
 
 # Ray reads them when it is imported. The second keeps a cluster on this machine to the loopback interface.
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -244,6 +246,50 @@ def test_an_environment_trains_on_ray(nodes, tmp_path):
     assert RunReader(folder).last["decisions"] >= 256
 
 
+def test_pokemon_trains_on_ray_and_leaves_no_simulator(nodes, tmp_path):
+    needs_simulator()
+    simulators: set[psutil.Process] = set()
+
+    def look(metrics: dict) -> None:
+        family = psutil.Process().children(recursive=True)
+        simulators.update(one for one in family if any("bridge.js" in word for word in one.cmdline()))
+
+    changes = {"decisions": 256, "workers": "2", "rows": 4, "run": str(tmp_path / "run")}
+    folder = train(configured(nodes, "pokemon", **changes), Listeners(look))
+    assert RunReader(folder).last["decisions"] >= 256
+    assert len(simulators) == 2 and wait_until(lambda: gone(list(simulators)), limit(5))
+
+
+def test_a_console_game_trains_on_ray_as_it_does_here(nodes, tmp_path):
+    """Frames reach the learner as they were played: the same losses, to the last digit."""
+    pytest.importorskip("stable_retro", reason="STABLE-RETRO IS NOT INSTALLED: console games are not tested")
+    pytest.importorskip("cv2")
+    last = []
+    for pool, workers in (("ray", "1"), ("auto", "0")):
+        address = nodes.address if pool == "ray" else ""
+        changes = {"pool": pool, "ray_address": address, "workers": workers, "sync": True, "rows": 2}
+        folder = train(
+            configured(nodes, "retro", **changes, decisions=64, run=str(tmp_path / pool)), Listeners()
+        )
+        last.append(reproducible([RunReader(folder).last])[0])
+    losses = [name for name in last[0] if name.startswith("losses/")]
+    assert losses and [last[0][name] for name in losses] == [last[1][name] for name in losses]
+
+
+def test_code_of_ones_own_is_sent_to_the_nodes(nodes, tmp_path, monkeypatch):
+    file = tmp_path / "code" / "my_env.py"
+    file.parent.mkdir()
+    shutil.copy(EXAMPLES / "my_env.py", file)
+    monkeypatch.syspath_prepend(str(file.parent))  # the learner's only
+    changes = {"decisions": 64, "workers": "1", "run": str(tmp_path / "run")}
+    with pytest.raises(
+        Usage, match=r"node node-\w+ can't play: 'my_env:Corridor': there is no module 'my_env'"
+    ):
+        train(configured(nodes, "my_env:Corridor", **changes), Listeners())
+    folder = train(configured(nodes, "my_env:Corridor", **changes, ray_modules=(str(file),)), Listeners())
+    assert RunReader(folder).last["decisions"] >= 64
+
+
 def test_a_sweep_on_ray_trains_side_by_side(nodes, tmp_path, ludus):
     optuna = pytest.importorskip("optuna")
     flags = ["--preset", "test", "--decisions", "512", "--rows", "8", "--steps", "8", "--workers", "0"]
@@ -264,6 +310,17 @@ def journal(folder: Path):
     return JournalStorage(JournalFileBackend(str(folder / "study.jsonl")))
 
 
+def test_the_cluster_file_in_the_documentation_is_one():
+    import yaml
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    page = Path(__file__).parent.parent / "docs" / "cluster.md"
+    (text,) = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    config = prepare_config(yaml.safe_load(text))
+    validate_config(config)  # refuses unknown keys
+    assert config["docker"]["head_image"].partition("-")[0] == f"rayproject/ray:{ray.__version__}"
+
+
 def test_workers_are_spread_as_far_as_there_are_cores():
     assert joined.spread(4, {"a": 2, "b": 1, "c": 8}, last="a") == {"b": 1, "c": 2, "a": 1}
     assert joined.spread(99, {"a": 2, "b": 1}, last="a") == {"a": 2, "b": 1}
@@ -278,7 +335,8 @@ def test_a_cluster_that_does_not_answer_is_told_at_once():
     ("changes", "line"),
     [
         ({"ray_address": "ray://host:10001"}, "client"),
-        ({"ray_modules": ("nowhere",)}, "no such package"),
+        ({"ray_modules": ("nowhere",)}, "no such package or file"),
+        ({"ray_modules": (str(Path(__file__).parent / "metrics.json"),)}, "neither a folder nor"),
         ({"workers": "0"}, "plays in its workers"),
         ({"pool": "auto", "ray_address": "auto"}, "add --pool ray"),
     ],

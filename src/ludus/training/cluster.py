@@ -20,6 +20,8 @@ from ludus.core import extras
 from ludus.core.errors import Usage
 
 PACKAGE = Path(ludus.__file__).parent
+SENT = (".py", ".whl")
+"""Files that Ray sends to nodes as modules, beside the folders of packages."""
 REACH_S = 5.0
 """How long a cluster may take to answer at all."""
 VARIABLES = {
@@ -40,8 +42,8 @@ class Node(NamedTuple):
 def connect(address: str, modules: Sequence[str] = ()) -> bool:
     """Join a cluster; whether this is new, so that it is ours to leave.
 
-    address: "" for Ray on this machine alone, which ends with us. modules: packages that Ray sends to the
-    nodes
+    address: "" for Ray on this machine alone, which ends with us. modules: packages or files that
+    Ray sends to the nodes
     """
     for name, value in VARIABLES.items():
         os.environ.setdefault(name, value)
@@ -77,8 +79,11 @@ def refuse(address: str, modules: Sequence[str]) -> None:
             "machine to the cluster with `ray start --address HOST:PORT`, and take --ray-address auto"
         )
     for module in modules:
-        if not Path(module).exists():
-            raise Usage(f"--ray-modules {module}: there is no such package")
+        path = Path(module)
+        if not path.exists():
+            raise Usage(f"--ray-modules {module}: there is no such package or file")
+        if not path.is_dir() and path.suffix not in SENT:
+            raise Usage(f"--ray-modules {module} is neither a folder nor a file in {' or '.join(SENT)}")
 
 
 def _reach(address: str) -> None:
