@@ -1,6 +1,6 @@
 """Training on Ray and sweeps, as `figure NAME VALUE UNIT`; six minutes. Nodes are processes here.
 
-`python bench/cluster.py sweep` measures a part alone; the parts are speed, blocks, recovery and sweep.
+`python bench/cluster.py --only sweep` measures one part.
 """
 
 import argparse
@@ -241,9 +241,10 @@ PARTS = {"speed": beside_processes, "blocks": blocks, "recovery": recovery, "swe
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", nargs="*", choices=[*PARTS, []], help="what to measure; default: everything")
+    parser.add_argument("--only", choices=PARTS, help="one part; default: all of them")
+    only = parser.parse_args().only
     with tempfile.TemporaryDirectory() as place:
-        for name in parser.parse_args().part or PARTS:
+        for name in [only] if only else PARTS:
             PARTS[name](Path(place) / name)
     for name, target in TARGETS.items():
         if name in measured:

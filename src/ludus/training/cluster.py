@@ -28,6 +28,7 @@ VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # GPUs are not Ray's to hide
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # else it prints what its processes say over the dashboard
+    "RAY_prestart_worker_first_driver": "0",  # our workers have an environment of their own: these would idle
     "RAY_NUM_REDIS_GET_RETRIES": "1",  # its own 20 tries take minutes where nobody answers
 }
 """Read by Ray when it is imported."""
