@@ -166,7 +166,7 @@ def main() -> None:
 
 
 def head() -> str:
-    return " | ".join(f"{cores:,} cores" for cores in CORES)
+    return " | ".join(f"{cores:,} core{'s' if cores > 1 else ''}" for cores in CORES)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def _parse(args: list[str]) -> tuple[Flags, Config, Path]:
 
 
 @contextlib.contextmanager
-def _places(base: Config, parallel: int, folder: Path, preload: Sequence[str]) -> Iterator[list[Place]]:
+def _places(base: Config, parallel: int, folder: Path, modules: Sequence[str]) -> Iterator[list[Place]]:
     """Where trials are trained; all of them end with the sweep."""
     ours = base.pool == "ray" and cluster.connect(base.ray_address, base.ray_modules)
     found: list[Place] = []
@@ -108,7 +108,7 @@ def _places(base: Config, parallel: int, folder: Path, preload: Sequence[str]) -
         if base.pool == "ray":
             found = ray_place.on_ray(parallel, folder.resolve())
         else:
-            found = process_place.local(parallel or 1, folder / LOG, preload)
+            found = process_place.local(parallel or 1, folder / LOG, modules)
         yield found
     finally:
         for place in found:

@@ -1,12 +1,10 @@
 """Where trials are trained, one at a time each: processes of this machine, or nodes of a Ray cluster."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from ludus.config import Config
 from ludus.training.faults import Fault
-
-if TYPE_CHECKING:  # a place's process imports this before all that is slow to import
-    from ludus.config import Config
 
 LEAVE_S = 15.0
 """How long a trial may take to save itself."""
@@ -36,7 +34,7 @@ Message = Reading | Ended
 
 
 class Place(Protocol):
-    def begin(self, config: "Config") -> None: ...
+    def begin(self, config: Config) -> None: ...
 
     def messages(self) -> Iterator[Message]:
         """What the trial has told since the last call."""

@@ -1,38 +1,36 @@
-"""ProcessPlace: trains trials in a process of this machine.
-
-Imports little: before its process imports the rest, it starts the fork server of its trials' workers, so that
-both import side by side.
-"""
+"""ProcessPlace: trains trials in a process of this machine."""
 
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ludus import machine, processes
+from ludus.config import Config
 from ludus.core.errors import Stopped
+from ludus.store.log import take_output
 from ludus.sweep.places import LEAVE_S, Ended, Message, Place
+from ludus.sweep.trial import run_trial
+from ludus.training import preload
 from ludus.training.faults import Fault
-
-if TYPE_CHECKING:
-    from ludus.config import Config
 
 STOP = "stop"
 
 
-def local(count: int, log: Path, preload: Sequence[str]) -> list[Place]:
-    """So many processes, each with its share of the cores. preload: see `build.announce`"""
+def local(count: int, log: Path, modules: Sequence[str]) -> list[Place]:
+    """So many processes, each with its share of the cores. modules: see `build.announce`"""
     cores = max(1, machine.usable_cores() // count)
-    return [ProcessPlace(number, cores, log, preload) for number in range(count)]
+    # The fork server may have started before they were known.
+    variables = {machine.CORES: str(cores), preload.GAME: os.environ[preload.GAME]}
+    return [ProcessPlace(number, variables, log, modules) for number in range(count)]
 
 
 class ProcessPlace:
-    def __init__(self, number: int, cores: int, log: Path, preload: Sequence[str]) -> None:
-        # Not from a fork server: it would import everything before the process can begin.
-        self._context: Any = processes.make_context("spawn")
-        self._args = (number, cores, str(log), list(preload))
+    def __init__(self, number: int, variables: dict[str, str], log: Path, modules: Sequence[str]) -> None:
+        self._context: Any = processes.make_context()
+        self._args = (number, variables, str(log), list(modules))
         self._start()
 
     def _start(self) -> None:
@@ -41,7 +39,7 @@ class ProcessPlace:
         self._process.start()
         theirs.close()
 
-    def begin(self, config: "Config") -> None:
+    def begin(self, config: Config) -> None:
         self._pipe.send(config)
 
     def messages(self) -> Iterator[Message]:
@@ -68,14 +66,11 @@ class ProcessPlace:
         self._pipe.close()
 
 
-def serve(pipe: Connection, number: int, cores: int, log: str, preload: list[str]) -> None:
+def serve(pipe: Connection, number: int, variables: dict[str, str], log: str, modules: list[str]) -> None:
     """A process: train what is asked for, one after the other."""
-    os.environ[machine.CORES] = str(cores)
-    processes.start_fork_server(preload)
-    from ludus.store.log import take_output
-    from ludus.sweep.trial import run_trial
-
+    os.environ.update(variables)
     take_output(Path(log), f"place-{number}")
+    processes.start_fork_server(modules)  # of the trials' workers, which imports while we begin the first
     while (config := pipe.recv()) is not None:
         ended = Ended()
         try:
