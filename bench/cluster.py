@@ -1,6 +1,6 @@
 """Training on Ray and sweeps, as `figure NAME VALUE UNIT`; six minutes. Nodes are processes here.
 
-`python bench/cluster.py --only sweep` measures one part.
+`python bench/cluster.py sweep` measures one part.
 """
 
 import argparse
@@ -241,7 +241,7 @@ PARTS = {"speed": beside_processes, "blocks": blocks, "recovery": recovery, "swe
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=PARTS, help="one part; default: all of them")
+    parser.add_argument("only", nargs="?", choices=PARTS, help="one part; default: all of them")
     only = parser.parse_args().only
     with tempfile.TemporaryDirectory() as place:
         for name in [only] if only else PARTS:
