@@ -12,7 +12,7 @@ demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 	$(BIN)/ludus eval runs/demo --against random greedy --hands 2000
 
 test: $(READY)  ## the whole suite
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 check: $(READY)  ## format, lint, types, documentation and tests
 	$(BIN)/ruff format --check .
@@ -47,7 +47,7 @@ bench-retro: $(READY)  ## console games beside other libraries; six minutes
 bench-web: $(READY)  ## what the web page costs a training, and how fast it is; five minutes
 	$(BIN)/python bench/web.py
 
-bench-ray: $(READY)  ## Ray beside worker processes, and sweeps; five minutes
+bench-ray: $(READY)  ## Ray beside worker processes, and sweeps; six minutes
 	$(BIN)/python bench/cluster.py
 
 bench-gpu: $(READY)  ## training on a GPU

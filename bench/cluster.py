@@ -1,7 +1,13 @@
-"""Training on Ray and sweeps, as `figure NAME VALUE UNIT`; five minutes. Nodes are processes here."""
+"""Training on Ray and sweeps, as `figure NAME VALUE UNIT`; six minutes. Nodes are processes here.
 
+`python bench/cluster.py sweep` measures one part.
+"""
+
+import argparse
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -213,36 +219,36 @@ def windows(readings: list[tuple[float, int]], seconds: float) -> Iterator[tuple
 # ---- sweeps
 
 
-def sweep_overhead(folder: Path, trials: int = 4, seconds: float = 22.0) -> None:
-    """The time that trials trained, of all the time that the sweep took."""
-    from ludus import cli
-
-    flags = [
-        "--preset",
-        "quick",
-        "--decisions",
-        "1000000000",
-        "--seconds",
-        str(seconds),
-        "--run",
-        str(folder),
-    ]
+def sweep_overhead(folder: Path, trials: int = 4, seconds: float = 25.0) -> None:
+    """The time that trials trained, with their evaluations, of all the time that the command took."""
+    open_game(ofc(folder))  # compiles, if nobody has yet: that happens once for a version
+    command = [sys.executable, "-m", "ludus.cli", "sweep", "ofc", "--preset", "quick", "--run", str(folder)]
+    command += ["--decisions", "1000000000", "--seconds", str(seconds), "--trials", str(trials)]
     start = time.perf_counter()
-    cli.main(["sweep", "ofc", *flags, "--trials", str(trials), "--space", "ppo.learning_rate=log:1e-4:1e-2"])
+    subprocess.run([*command, "--space", "ppo.learning_rate=log:1e-4:1e-2"], check=True)
     took = time.perf_counter() - start
-    trained = sum((RunReader(run).last or {})["seconds"] for run in folder.glob("trial-*"))
-    figure("sweep.overhead", trained / took, "of the time is training")
+    runs = [RunReader(run) for run in sorted(folder.glob("trial-*"))]
+    trained = [(run.last or {})["seconds"] for run in runs]
+    starts = [next(iter(run.events()))["time"] for run in runs]
+    print(f"{took:.1f} s: trials trained {', '.join(f'{one:.1f}' for one in trained)} s", flush=True)
+    between = [later - begun - one for begun, later, one in zip(starts, starts[1:], trained, strict=False)]
+    figure("sweep.between", statistics.mean(between), "s from the end of a trial to the start of the next")
+    figure("sweep.overhead", sum(trained) / took, "of the time is training")
+
+
+PARTS = {"speed": beside_processes, "blocks": blocks, "recovery": recovery, "sweep": sweep_overhead}
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("only", nargs="?", choices=PARTS, help="one part; default: all of them")
+    only = parser.parse_args().only
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        beside_processes(folder / "beside")
-        blocks(folder / "blocks")
-        recovery(folder / "recovery")
-        sweep_overhead(folder / "sweep")
+        for name in [only] if only else PARTS:
+            PARTS[name](Path(place) / name)
     for name, target in TARGETS.items():
-        print(f"{name}: {short(measured[name][0])}, {target}")
+        if name in measured:
+            print(f"{name}: {short(measured[name][0])}, {target}")
 
 
 if __name__ == "__main__":

@@ -30,15 +30,18 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "ofc",
         {"opponents": "self", "net": {"hidden": [1024, 512, 512]}, "ppo": {"teacher": ""}},
     ),
-    "connect four, AlphaZero": ("connect4", {"alphazero": {"learning_starts": 1}}),
-    "Blokus Duo, AlphaZero": ("blokus", {"rows": 16, "steps": 4, "alphazero": {"learning_starts": 1}}),
+    "connect four": ("connect4", {"alphazero": {"learning_starts": 1}}),
+    "Blokus Duo, 64 x 4": ("blokus", {"rows": 16, "steps": 4, "alphazero": {"learning_starts": 1}}),
+    "Blokus Duo, 96 x 6": (
+        "blokus",
+        {"rows": 16, "steps": 4, "net": {"channels": 96, "blocks": 6}, "alphazero": {"learning_starts": 1}},
+    ),
     "CartPole": ("gym:CartPole-v1", {}),
 }
 """Games and networks: the game, and what differs from its default preset."""
-LEARNERS = {"OFC, 320-256": 6.8e6, "OFC, 1024-512-512": 3.1e6, "Blokus Duo, AlphaZero": 6.7e3}
-"""Decisions/s of a learner on an H200, where they are known: half of the time of a training at 3.40 M was
-learning (docs/performance.md); the large network's and Blokus' are whole trainings, so they are at least so
-fast."""
+LEARNERS = {"OFC, 320-256": 10.9e6, "OFC, 1024-512-512": 5.65e6, "Blokus Duo, 96 x 6": 7.5e3}
+"""Decisions/s of a learner on an H200, where they are known: those of whole trainings with central inference
+(docs/performance.md), so the learner alone is at least so fast."""
 CORES = (1, 4, 16, 64, 256, 1024, 4096, 10_000)
 NODE_CORES = 64
 """Of a worker's node: all of its workers share one copy of the weights."""
@@ -163,7 +166,7 @@ def main() -> None:
 
 
 def head() -> str:
-    return " | ".join(f"{cores:,} cores" for cores in CORES)
+    return " | ".join(f"{cores:,} core{'s' if cores > 1 else ''}" for cores in CORES)
 
 
 if __name__ == "__main__":

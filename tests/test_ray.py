@@ -1,6 +1,10 @@
-"""Training on a Ray cluster of three nodes, which are processes on this machine."""
+"""Training on a Ray cluster of two or three nodes, which are processes on this machine.
+
+Starting it takes as long as a test or two: all tests share it, so they stay in one process of pytest-xdist.
+"""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -27,10 +31,12 @@ from ludus.training.loop import train
 from ludus.training.pools import ray as ray_pool
 from ludus.training.pools.ray import RayPool
 from ludus.training.weights import PastSelves
-from trainings import Listeners, limit, ludus_command, wait_until
+from pokemon_setup import needs_simulator
+from trainings import EXAMPLES, Listeners, gone, limit, ludus_command, reproducible, wait_until
 
-# Ray reads them when it is imported. The second keeps a cluster on this machine to the loopback interface.
-os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+# Read when it is imported. The one that is not in our own list keeps the cluster to the loopback interface.
+os.environ |= {**joined.VARIABLES, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+pytestmark = pytest.mark.xdist_group("ray")
 ray = pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: nothing on it is tested, see the extra `ray`")
 STORE = 80 * 2**20
 SMALL = {"rows": 8, "steps": 8, "eval_every": "0", "log_s": 0.0, "checkpoints": {"every_decisions": 2048}}
@@ -48,9 +54,10 @@ class Nodes:
         self.address = self.cluster.address
 
     def add(self, name: str, **how):
-        head = {"include_dashboard": False} if self.cluster.head_node is None else {}
+        if self.cluster.head_node is None:
+            how |= {"include_dashboard": False, "no_monitor": True, "include_log_monitor": False}
         return self.cluster.add_node(
-            num_cpus=1, object_store_memory=STORE, node_ip_address="127.0.0.1", node_name=name, **head, **how
+            num_cpus=1, object_store_memory=STORE, node_ip_address="127.0.0.1", node_name=name, **how
         )
 
     def kill(self, node) -> None:
@@ -69,7 +76,7 @@ class Nodes:
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
-    found = Nodes(3)
+    found = Nodes(2)
     try:
         yield found
     finally:
@@ -115,25 +122,23 @@ def test_nodes_come_and_go_and_every_decision_is_counted_once(nodes, tmp_path, m
         return found
 
     def watch(metrics: dict) -> bool:
-        """One node is killed once all play, then another is added."""
+        """A third node is added once both play, then another is killed."""
         now = metrics["nodes/count"], metrics["workers/count"]
-        if seen.count(now) == 0:
-            if now == (3, 3):
-                told.extend(_clusters([Path(changes["run"])]))
-                nodes.kill(nodes.nodes.pop())
-            elif now == (2, 2):
+        if now not in seen:
+            if now == (2, 2):
                 nodes.nodes.append(nodes.add("node-new"))
-        elif now == (3, 3) and (2, 2) in seen:
-            return True
+            elif now == (3, 3):
+                told.extend(_clusters([Path(changes["run"])]))
+                nodes.kill(nodes.nodes.pop(1))
         seen.append(now)
-        return False
+        return now == (2, 2) and (3, 3) in seen
 
     monkeypatch.setattr(RayPool, "receive", noted)
     changes = {"run": str(tmp_path / "run"), "decisions": 10**9, "seconds": limit(60.0)}
     folder = train(configured(nodes, **changes), Listeners(watch))
     run = RunReader(folder)
-    assert told == ["run: 3 workers on 3 nodes: node-0 1, node-1 1, node-2 1"]
-    assert (2, 2) in seen and run.last["nodes/node-new"] == 1
+    assert told == ["run: 3 workers on 3 nodes: node-0 1, node-1 1, node-new 1"]
+    assert run.last["nodes/node-new"] == 1 and "nodes/node-1" not in run.last
     events = Counter(event["event"] for event in run.events())
     assert events["node left"] == events["node joined"] == 1, events
     assert run.last["decisions"] == sum(decisions for _, _, decisions in taken) == 64 * len(taken)
@@ -212,7 +217,7 @@ def test_blocks_lie_in_the_object_store_and_old_ones_are_dropped(pool):
 def test_a_hung_worker_is_replaced_and_not_waited_for(pool, monkeypatch):
     for name, seconds in {"START_S": 600.0, "LATE_S": 0.5, "PULSE_S": 0.2}.items():
         monkeypatch.setattr(ray_pool, name, seconds)
-    patience = limit(4.0)
+    patience = limit(1.5)
     monkeypatch.setattr(
         ray_pool, "patience_s", lambda least, rows, slowest: 600 if slowest is None else patience
     )
@@ -234,14 +239,52 @@ def test_a_hung_worker_is_replaced_and_not_waited_for(pool, monkeypatch):
 
 def test_alphazero_trains_on_ray(nodes, tmp_path):
     changes = {"algo": "alphazero", "decisions": 64, "workers": "1", "rows": 4, "steps": 4}
-    folder = train(configured(nodes, "connect4", **changes, run=str(tmp_path / "run")), Listeners())
+    folder = train(configured(nodes, **changes, run=str(tmp_path / "run")), Listeners())
     assert RunReader(folder).last["decisions"] >= 64
 
 
-def test_an_environment_trains_on_ray(nodes, tmp_path):
-    changes = {"decisions": 256, "workers": "1"}
-    folder = train(configured(nodes, "gym:CartPole-v1", **changes, run=str(tmp_path / "run")), Listeners())
-    assert RunReader(folder).last["decisions"] >= 256
+def test_pokemon_trains_on_ray_and_leaves_no_simulator(nodes, tmp_path):
+    needs_simulator()
+    simulators: set[psutil.Process] = set()
+
+    def look(metrics: dict) -> None:
+        family = psutil.Process().children(recursive=True)
+        simulators.update(one for one in family if any("bridge.js" in word for word in one.cmdline()))
+
+    changes = {"decisions": 64, "workers": "1", "rows": 4, "run": str(tmp_path / "run")}
+    folder = train(configured(nodes, "pokemon", **changes), Listeners(look))
+    assert RunReader(folder).last["decisions"] >= 64
+    assert len(simulators) == 1 and wait_until(lambda: gone(list(simulators)), limit(5))
+
+
+def test_a_console_game_trains_on_ray_as_it_does_here(nodes, tmp_path):
+    """Frames reach the learner as they were played: the same losses, to the last digit."""
+    pytest.importorskip("stable_retro", reason="STABLE-RETRO IS NOT INSTALLED: console games are not tested")
+    pytest.importorskip("cv2")
+    last = []
+    for pool, workers in (("ray", "1"), ("auto", "0")):
+        address = nodes.address if pool == "ray" else ""
+        changes = {"pool": pool, "ray_address": address, "workers": workers, "sync": True, "rows": 2}
+        folder = train(
+            configured(nodes, "retro", **changes, decisions=64, run=str(tmp_path / pool)), Listeners()
+        )
+        last.append(reproducible([RunReader(folder).last])[0])
+    losses = [name for name in last[0] if name.startswith("losses/")]
+    assert losses and [last[0][name] for name in losses] == [last[1][name] for name in losses]
+
+
+def test_code_of_ones_own_is_sent_to_the_nodes(nodes, tmp_path, monkeypatch):
+    file = tmp_path / "code" / "my_env.py"
+    file.parent.mkdir()
+    shutil.copy(EXAMPLES / "my_env.py", file)
+    monkeypatch.syspath_prepend(str(file.parent))  # the learner's only
+    changes = {"decisions": 64, "workers": "1", "run": str(tmp_path / "run")}
+    with pytest.raises(
+        Usage, match=r"node node-\w+ can't play: 'my_env:Corridor': there is no module 'my_env'"
+    ):
+        train(configured(nodes, "my_env:Corridor", **changes), Listeners())
+    folder = train(configured(nodes, "my_env:Corridor", **changes, ray_modules=(str(file),)), Listeners())
+    assert RunReader(folder).last["decisions"] >= 64
 
 
 def test_a_sweep_on_ray_trains_side_by_side(nodes, tmp_path, ludus):
@@ -264,6 +307,17 @@ def journal(folder: Path):
     return JournalStorage(JournalFileBackend(str(folder / "study.jsonl")))
 
 
+def test_the_cluster_file_in_the_documentation_is_one():
+    import yaml
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    page = Path(__file__).parent.parent / "docs" / "cluster.md"
+    (text,) = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    config = prepare_config(yaml.safe_load(text))
+    validate_config(config)  # refuses unknown keys
+    assert config["docker"]["head_image"].partition("-")[0] == f"rayproject/ray:{ray.__version__}"
+
+
 def test_workers_are_spread_as_far_as_there_are_cores():
     assert joined.spread(4, {"a": 2, "b": 1, "c": 8}, last="a") == {"b": 1, "c": 2, "a": 1}
     assert joined.spread(99, {"a": 2, "b": 1}, last="a") == {"a": 2, "b": 1}
@@ -278,7 +332,8 @@ def test_a_cluster_that_does_not_answer_is_told_at_once():
     ("changes", "line"),
     [
         ({"ray_address": "ray://host:10001"}, "client"),
-        ({"ray_modules": ("nowhere",)}, "no such package"),
+        ({"ray_modules": ("nowhere",)}, "no such package or file"),
+        ({"ray_modules": (str(Path(__file__).parent / "metrics.json"),)}, "neither a folder nor"),
         ({"workers": "0"}, "plays in its workers"),
         ({"pool": "auto", "ray_address": "auto"}, "add --pool ray"),
     ],

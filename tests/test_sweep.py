@@ -11,7 +11,8 @@ from ludus.config import overlay, resolve
 from ludus.core.errors import Usage
 from ludus.store.reader import RunReader
 from ludus.store.run import peek_config
-from ludus.sweep.places import Ended, RayTrials
+from ludus.sweep.places import Ended
+from ludus.sweep.ray_place import RayTrials
 from ludus.sweep.space import Setting, applied, parse
 from trainings import limit, ludus_command, wait_until
 

@@ -71,7 +71,7 @@ class Config:
     ray_address: str = ""
     """Ray cluster: auto (this machine is part of it) or HOST:PORT. Default: Ray on this machine alone."""
     ray_modules: tuple[str, ...] = ()
-    """Packages (folders) that Ray sends to its nodes. Default: none, Ludus and games are installed there."""
+    """Packages (folders) or .py files that Ray sends to its nodes. Default: none, all is installed there."""
     max_lag: Count = 20
     """Ray: blocks are dropped if their weights are more than so many updates old."""
     inference: Literal["auto", "local", "central"] = "auto"

@@ -44,8 +44,9 @@ ALONE = "alone"
 class Evaluator:
     """Call it whenever the training pauses."""
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
+    def __init__(self, config: Config, last_s: float = LAST_S) -> None:
+        """last_s: how long the training's last evaluation may take in any case"""
+        self.config, self._patience_s = config, last_s
         self.every = _every(config)
         self.searches = algos.find(config.algo).searches
         self.games = config.eval_games or (FEW_GAMES if self.searches else GAMES)
@@ -80,7 +81,7 @@ class Evaluator:
         if self._job is None:
             return None
         room = SHARE * (began - self._begun) - self._spent
-        self._deadline, self._ending = began + (max(room, LAST_S) if last else room), last
+        self._deadline, self._ending = began + (max(room, self._patience_s) if last else room), last
         try:
             return self._play_on()
         finally:

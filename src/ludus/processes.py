@@ -94,6 +94,16 @@ def make_context(start_method: str = "auto", preload: Sequence[str] = ()) -> Any
     return context
 
 
+def start_fork_server(preload: Sequence[str]) -> None:
+    """Now, so that it imports while we do other things; nothing where there is none."""
+    if "forkserver" in CONTEXTS:
+        from multiprocessing import forkserver
+
+        make_context("forkserver", preload)
+        with _environment(ONE_THREAD):
+            forkserver.ensure_running()
+
+
 def end(process: Any, patience_s: float = 0.0) -> None:
     """End a process and all that it started. patience_s: for leaving by itself"""
     family = children(process.pid) if process.is_alive() else set()

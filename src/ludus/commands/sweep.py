@@ -5,7 +5,7 @@ import importlib.util
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -23,13 +23,13 @@ from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import lock
 from ludus.store.disk import writing
 from ludus.store.run import LOG, is_run, quoted
-from ludus.sweep import places as where
+from ludus.sweep import process_place, ray_place
 from ludus.sweep.places import Ended, Place
 from ludus.sweep.results import plot, shown, table, write_best
 from ludus.sweep.space import EXAMPLES, alone, parse
 from ludus.sweep.study import Study, Trial
 from ludus.training import cluster
-from ludus.training.build import open_game
+from ludus.training.build import announce, open_game
 
 console = Console(highlight=False, emoji=False)
 LOST_TRIES = 3
@@ -58,15 +58,15 @@ def run(args: list[str]) -> None:
         raise Usage(f"--parallel {flags.parallel} is more than the {machine.usable_cores()} cores here")
     if importlib.util.find_spec("matplotlib") is None:  # else it would be missed at the very end
         raise extras.missing("ludus sweep", "matplotlib")
-    open_game(alone(base))  # refuses what can't be trained, and compiles once for all trials
+    game = open_game(alone(base))  # refuses what can't be trained, and compiles once for all trials
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with lock.hold(folder), writing(folder):
-        (folder / where.TOKEN).write_text(uuid.uuid4().hex)
+        (folder / ray_place.TOKEN).write_text(uuid.uuid4().hex)
         study = Study(folder, settings, base)
         sweep = Sweep(study, flags.trials)
         try:
-            with _places(base, flags.parallel, folder) as places:
+            with _places(base, flags.parallel, folder, announce(alone(base), game)) as places:
                 sweep.run(places)
         except KeyboardInterrupt:
             raise Stopped(
@@ -100,15 +100,15 @@ def _parse(args: list[str]) -> tuple[Flags, Config, Path]:
 
 
 @contextlib.contextmanager
-def _places(base: Config, parallel: int, folder: Path) -> Iterator[list[Place]]:
+def _places(base: Config, parallel: int, folder: Path, modules: Sequence[str]) -> Iterator[list[Place]]:
     """Where trials are trained; all of them end with the sweep."""
     ours = base.pool == "ray" and cluster.connect(base.ray_address, base.ray_modules)
     found: list[Place] = []
     try:
         if base.pool == "ray":
-            found = where.on_ray(base, parallel, folder.resolve())
+            found = ray_place.on_ray(parallel, folder.resolve())
         else:
-            found = where.local(parallel or 1, folder / LOG)
+            found = process_place.local(parallel or 1, folder / LOG, modules)
         yield found
     finally:
         for place in found:

@@ -1,25 +1,17 @@
 """One trial: an ordinary training that tells how far it is and how good, and ends when it is told to."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from ludus.config import Config
 from ludus.evaluation import Evaluator
 from ludus.store.reader import RunReader
 from ludus.store.run import folder_of, is_run
+from ludus.sweep.places import Reading
 from ludus.training.loop import Audience, train
 
-
-class Reading(NamedTuple):
-    share: float
-    """Of the budget that is used."""
-    score: float | None
-    """Against the first opponent of the evaluation, else the training's own measure; None if neither is
-    new."""
-    decisions: int
-    seconds: float
-
-
+LAST_S = 60.0
+"""How long the last evaluation may take: a trial that was never evaluated can't be compared."""
 Tell = Callable[[Reading], None]
 
 
@@ -41,7 +33,7 @@ def reading(config: Config, opponent: str, metrics: dict[str, Any]) -> Reading:
 
 def run_trial(config: Config, tell: Tell, stop: Callable[[], bool]) -> None:
     """Train to the end of the budget, from where the run stands. stop: asked at every line of metrics"""
-    evaluator = Evaluator(config)
+    evaluator = Evaluator(config, LAST_S)
     try:
         opponent = evaluator.opponents[0] if evaluator.decides else ""
         share = 0.0

@@ -66,14 +66,13 @@ def make_pool(
 ) -> Pool:  # fmt: skip
     """start: decisions made before, so that games are not played again. log: for what workers print. tell: is
     told of what happens to a cluster"""
-    algorithm, bots = algos.find(config.algo), sorted(_bots(config, game))
+    algorithm = algos.find(config.algo)
     plan = Plan(
         config.game, config.switches, config.algo, config.settings, config.net, config.rows, config.steps,
         config.opponents, seeds.derive(config.seed, "play", start) >> 1, max(layout.workers, 1),
         config.temperature_spread,
     )  # fmt: skip
-    preload.announce(config.game, config.switches, bots)
-    context = processes.make_context(config.start_method, [*PRELOADED, *algorithm.preload])
+    context = processes.make_context(config.start_method, announce(config, game))
     per_block = config.rows * config.steps
     least = -(-config.min_batch // per_block) if config.min_batch and not config.sync else 10**6
     most = layout.workers if config.sync else max(layout.workers, 2 * machine.usable_cores())
@@ -84,6 +83,12 @@ def make_pool(
             log, _cluster(config), tell,
         ),
     )  # fmt: skip
+
+
+def announce(config: Config, game: Game) -> list[str]:
+    """Which modules the fork server of the workers imports; it is told about their game too."""
+    preload.announce(config.game, config.switches, sorted(_bots(config, game)))
+    return [*PRELOADED, *algos.find(config.algo).preload]
 
 
 def _cluster(config: Config) -> ClusterPlan:

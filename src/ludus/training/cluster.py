@@ -20,12 +20,15 @@ from ludus.core import extras
 from ludus.core.errors import Usage
 
 PACKAGE = Path(ludus.__file__).parent
+SENT = (".py", ".whl")
+"""Files that Ray sends to nodes as modules, beside the folders of packages."""
 REACH_S = 5.0
 """How long a cluster may take to answer at all."""
 VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # GPUs are not Ray's to hide
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # else it prints what its processes say over the dashboard
+    "RAY_prestart_worker_first_driver": "0",  # our workers have an environment of their own: these would idle
     "RAY_NUM_REDIS_GET_RETRIES": "1",  # its own 20 tries take minutes where nobody answers
 }
 """Read by Ray when it is imported."""
@@ -40,8 +43,8 @@ class Node(NamedTuple):
 def connect(address: str, modules: Sequence[str] = ()) -> bool:
     """Join a cluster; whether this is new, so that it is ours to leave.
 
-    address: "" for Ray on this machine alone, which ends with us. modules: packages that Ray sends to the
-    nodes
+    address: "" for Ray on this machine alone, which ends with us. modules: packages or files that
+    Ray sends to the nodes
     """
     for name, value in VARIABLES.items():
         os.environ.setdefault(name, value)
@@ -77,8 +80,11 @@ def refuse(address: str, modules: Sequence[str]) -> None:
             "machine to the cluster with `ray start --address HOST:PORT`, and take --ray-address auto"
         )
     for module in modules:
-        if not Path(module).exists():
-            raise Usage(f"--ray-modules {module}: there is no such package")
+        path = Path(module)
+        if not path.exists():
+            raise Usage(f"--ray-modules {module}: there is no such package or file")
+        if not path.is_dir() and path.suffix not in SENT:
+            raise Usage(f"--ray-modules {module} is neither a folder nor a file in {' or '.join(SENT)}")
 
 
 def _reach(address: str) -> None:

@@ -1,9 +1,8 @@
 """RayPool: workers on the nodes of a Ray cluster, which may come and go.
 
 A worker gives its block's bytes to Ray's object store; the learner reads them there. Weights and past selves
-are put there once and fetched once for each node. With `--workers auto` every core of every node has a
-worker; so many workers as are asked for are spread over the nodes. Nothing is named or detached: if the
-learner dies, Ray ends all of its workers.
+are put there once and fetched once for each node. Where workers are is the business of `Placement`. Nothing
+is named or detached: if the learner dies, Ray ends all of its workers.
 """
 
 import contextlib
@@ -12,25 +11,25 @@ import statistics
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from ludus import processes
 from ludus.core.block import Block
 from ludus.core.errors import Failure, Usage
 from ludus.core.report import Report
 from ludus.training import cluster
 from ludus.training.faults import KILLED_TRIES, REPLACED_SEED, TRIES, Fault, patience_s
+from ludus.training.placement import Asked, Placement, WorkerHandle
 from ludus.training.pools import LEAVE_S, LOOK_S, Delivery, Health, PoolPlan, never
-from ludus.training.ray_worker import Hello, PastNews, RayWorker
+from ludus.training.ray_worker import Hello, PastNews
 from ludus.training.weights import PAST_SLOTS, PastSelves
 
 PATIENCE_S = 60.0
 """A worker that makes no decision for so long counts as hung, unless its games are known to be as slow."""
-NODES_S, PULSE_S = 1.0, 2.0
-"""How often we look which nodes there are, and how late workers are."""
+PULSE_S = 2.0
+"""How often we look how late workers are."""
 START_S = 20.0
 """How long the first update waits for workers that are still starting."""
 LATE_S, LATE = 2.0, 4.0
@@ -41,45 +40,6 @@ SEEN = 64
 """Blocks by whose times the usual one is known."""
 
 
-class Asked(NamedTuple):
-    """A block that a worker was asked for: where it and its report will be."""
-
-    report: Any
-    block: Any
-    version: int
-
-
-@dataclass
-class WorkerHandle:
-    """One worker, as the pool sees it."""
-
-    actor: Any
-    serial: int
-    """No two workers ever have the same."""
-    place: str
-    """The node it is made for."""
-    starting: Any = None
-    """What it does before it is ready: saying hello, then making its games."""
-    node: str = ""
-    """Where it is, once it has said so."""
-    pid: int = 0
-    ready: bool = False
-    asked: list[Asked] = field(default_factory=list)
-    held: int = 0
-    """Blocks of its that the learner has."""
-    since: float = 0.0
-    """When its oldest block was begun."""
-    proven: bool = False
-    """It has delivered a block."""
-    late: bool = False
-    """The learner does not wait for its next block any more."""
-    past: int = 0
-    """Which past selves it was told of."""
-    pulse: Any = None
-    beats: tuple[int, ...] = (0, 0, 0)
-    beat_at: float = 0.0
-
-
 class RayPool:
     """Workers wherever there are cores, one core each."""
 
@@ -88,41 +48,39 @@ class RayPool:
     def __init__(self, made_of: PoolPlan) -> None:
         self.plan, self._columns, self._vector = made_of.plan, made_of.columns, made_of.vector
         self.min_blocks, self._overlap, self._wishes = made_of.min_blocks, made_of.overlap, made_of.cluster
-        self._tell = made_of.tell
-        self.replaced = self.dropped = self._serial = 0
+        self.replaced = self.dropped = 0
         self._reason = ""
         self._handles: dict[int, WorkerHandle] = {}
-        self._lives: Counter[int] = Counter()  # workers that there were of each index
         self._failures: Counter[int] = Counter()  # in a row, by index
-        self._refused: dict[str, str] = {}  # nodes that can't play for us, and why
-        self._nodes: dict[str, cluster.Node] = {}
         self._ready: list[Delivery] = []
         self._took: deque[float] = deque(maxlen=SEEN)
-        self._looked = self._pulsed = self._waits_since = 0.0
-        self._delivered = False
+        self._pulsed = self._waits_since = 0.0
         self._ours = cluster.connect(self._wishes.address, self._wishes.modules)
         try:
-            self._join()
+            self._join(made_of.tell)
         except BaseException:
             self.close()
             raise
 
-    def _join(self) -> None:
+    def _join(self, tell: Callable[..., None]) -> None:
         import ray
 
-        self._ray, self._home = ray, cluster.own_node()
-        how: dict[str, Any] = {"num_cpus": 1, "max_restarts": 0, "concurrency_groups": {"pulse": 1}}
-        self._remote: Any = ray.remote(**how)(RayWorker)
+        self._ray: Any = ray
         self._past_put: dict[int, tuple[int, Any]] = {}
         self._past_vectors = np.zeros((PAST_SLOTS, len(self._vector)), np.float32)
         self._past_news, self._past_number = PastNews(np.zeros(0), np.zeros(0), {}), 0
         self._first = ray.put(self._vector)
         self.publish(self._vector, 0, 0.0)
-        self._begun = time.monotonic()
-        self._look_around()
-        if not self._wanted():
+        self._begun_at = time.monotonic()
+        self._placement = Placement(self._wishes, self.plan.workers, tell)
+        self._handles = self._placement.handles
+        self._placement.look_around()
+        if not self.workers:
             raise Usage("the Ray cluster has no cores for workers: add nodes, or give them more --num-cpus")
-        self.workers = self._count()
+
+    @property
+    def workers(self) -> int:
+        return self._placement.count()
 
     # ---- what the loop calls
 
@@ -135,7 +93,7 @@ class RayPool:
             if give_up():
                 return []
             self._listen()
-        self._delivered = True
+        self._placement.begun = True
         ready, self._ready = sorted(self._ready, key=lambda delivery: delivery.worker), []
         return ready
 
@@ -145,7 +103,7 @@ class RayPool:
             if handle and handle.serial == delivery.slot:
                 handle.held -= 1
                 self._ask(delivery.worker)
-        self._look_around()
+        self._placement.look_around()
 
     def publish(self, vector: np.ndarray, version: int, progress: float) -> None:
         self._weights, self._version, self._progress = self._ray.put(vector), version, progress
@@ -179,12 +137,8 @@ class RayPool:
 
     def health(self) -> Health:
         ready = [handle for handle in self._handles.values() if handle.ready]
-        pids = tuple(handle.pid for handle in ready if handle.node == self._home)
-        names = sorted(node.name for node in self._nodes.values() if node.id not in self._refused)
-        by_node = dict.fromkeys(names, 0)
-        for handle in ready:
-            if handle.node in self._nodes:
-                by_node[self._nodes[handle.node].name] += 1
+        pids = tuple(handle.pid for handle in ready if handle.node == self._placement.home)
+        by_node = self._placement.by_node()
         return Health(len(ready), self.replaced, pids, self._reason, by_node, self.dropped)
 
     def close(self) -> None:
@@ -192,81 +146,17 @@ class RayPool:
         if leaving:
             self._ray.wait(leaving, num_returns=len(leaving), timeout=LEAVE_S)
         for index in list(self._handles):
-            self._forget(index)
+            self._placement.forget(index)
         self._ready.clear()
         if self._ours:
             cluster.leave()
-
-    # ---- who plays where
-
-    def _wanted(self) -> dict[str, int]:
-        """Workers by node."""
-        room = {node.id: node.cores for node in self._nodes.values() if node.id not in self._refused}
-        if self._wishes.workers:
-            return cluster.spread(self._wishes.workers, room, self._home)
-        if self._home in room:
-            room[self._home] = min(room[self._home], self.plan.workers)  # the learner needs cores too
-        return {node: cores for node, cores in room.items() if cores > 0}
-
-    def _count(self) -> int:
-        return sum(self._wanted().values())
-
-    def _look_around(self) -> None:
-        """Use nodes that have come, and forget those that have gone; at most once a second."""
-        now = time.monotonic()
-        if now - self._looked < NODES_S:
-            return
-        self._looked = now
-        before, self._nodes = self._nodes, cluster.nodes()
-        for node in self._nodes.keys() - before.keys():
-            if before:
-                name, cores = self._nodes[node].name, self._nodes[node].cores
-                self._tell("node joined", reason=f"{name} has {cores} cores")
-        for node in before.keys() - self._nodes.keys():
-            self._lose_node(before[node])
-        self._staff()
-
-    def _lose_node(self, node: cluster.Node) -> None:
-        lost = [index for index, handle in self._handles.items() if handle.place == node.id]
-        for index in lost:
-            self._forget(index)
-        self._tell("node left", reason=f"{node.name} is gone, with {len(lost)} workers")
-
-    def _staff(self) -> None:
-        """Start the workers that are missing. A node's first one compiles for the others."""
-        if self._wishes.sync and self._delivered:
-            return  # who plays is a part of what is reproduced
-        for place, count in self._wanted().items():
-            here = [handle for handle in self._handles.values() if handle.place == place]
-            if not any(handle.ready for handle in here):
-                count = 1
-            for _ in range(count - len(here)):
-                self._spawn(place)
-        self.workers = self._count()
-
-    def _spawn(self, place: str) -> None:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        index = next(number for number in range(len(self._handles) + 1) if number not in self._handles)
-        actor = self._remote.options(
-            scheduling_strategy=NodeAffinitySchedulingStrategy(place, soft=False),
-            runtime_env={"env_vars": processes.ONE_THREAD},
-        ).remote(index)
-        self._serial += 1
-        self._handles[index] = WorkerHandle(actor, self._serial, place, actor.hello.remote())
-        self._lives[index] += 1
-
-    def _forget(self, index: int) -> None:
-        handle = self._handles.pop(index)
-        with contextlib.suppress(Exception):  # it is gone already
-            self._ray.kill(handle.actor)
 
     # ---- blocks
 
     def _ask(self, index: int) -> None:
         """As many blocks as a worker may have on the way: it bounds what lies in the object store."""
         handle = self._handles[index]
-        elsewhere = handle.node != self._home and not self._wishes.sync
+        elsewhere = handle.node != self._placement.home and not self._wishes.sync
         most = 2 if self._overlap or elsewhere else 1
         while handle.ready and len(handle.asked) + handle.held < most:
             news = self._past_news if handle.past != self._past_number else None
@@ -291,7 +181,7 @@ class RayPool:
         for handle in missing:
             waited_s = now - max(handle.since, self._waits_since)
             handle.late = handle.late or waited_s > max(LATE_S, LATE * usual_s)
-        starting = not self._delivered and now - self._begun < START_S
+        starting = not self._placement.begun and now - self._begun_at < START_S
         return [handle for handle in missing if (not handle.late if handle.ready else starting)]
 
     def _listen(self) -> None:
@@ -309,7 +199,7 @@ class RayPool:
                 self._hear(waiting[ref], ref)
         else:
             time.sleep(LOOK_S)
-        self._look_around()
+        self._placement.look_around()
         self._check_pulses()
 
     def _hear(self, index: int, ref: Any) -> None:
@@ -333,13 +223,13 @@ class RayPool:
         if handle.node:
             handle.starting, handle.ready = None, True
             self._ask(index)
-            return self._staff()
+            return self._placement.staff()
         hello = Hello(*said)
-        if why := cluster.mismatch(self._nodes[handle.place].name, hello.versions):
-            return self._refuse(handle.place, why)
+        if why := cluster.mismatch(self._placement.name(handle), hello.versions):
+            return self._placement.refuse(handle.place, why)
         handle.node, handle.pid, handle.beat_at = hello.node, hello.pid, time.monotonic()
         plan = replace(
-            self.plan, seed=self.plan.seed + (self._lives[index] - 1) * REPLACED_SEED,
+            self.plan, seed=self.plan.seed + handle.life * REPLACED_SEED,
             workers=max(self.plan.workers, index + 1),
         )  # fmt: skip
         handle.starting = handle.actor.begin.remote(plan, self._columns, self._first)
@@ -389,40 +279,34 @@ class RayPool:
     def _lose(self, index: int, why: str, fault: Fault | None, error: str = "") -> None:
         """Replace a worker; its blocks that are not here yet are lost, and were never counted."""
         handle = self._handles[index]
-        self._look_again()
+        self._placement.look_around(now=True)
         if self._handles.get(index) is not handle:
             return  # its node has gone, and it with it
+        name = self._placement.name(handle)
         if "ModuleNotFoundError" in error and "ludus" in error:
             missing = "has no Ludus: install it there, or send the learner's with --ray-modules"
-            name = self._nodes[handle.place].name
-            return self._refuse(handle.place, f"node {name} {missing} {cluster.PACKAGE}")
-        self._forget(index)
+            return self._placement.refuse(handle.place, f"node {name} {missing} {cluster.PACKAGE}")
+        self._placement.forget(index)
         self._failures[index] += 1
         said = fault.line if fault else " ".join(error.split())[:300]
         if fault and fault.final:
-            raise Usage(said) from RuntimeError(fault.traceback)
-        failures, name = self._failures[index], self._nodes[handle.place].name
+            return self._refuse_final(handle.place, name, fault)
+        failures = self._failures[index]
         if failures > (TRIES if fault else KILLED_TRIES):
             text = f"worker {index} on {name} {why} {failures} times: {said or 'it hung'}"
             if not any(other.ready for other in self._handles.values()):
                 raise Failure(text) from (RuntimeError(fault.traceback) if fault else None)
-            return self._refuse(handle.place, text)
+            return self._placement.refuse(handle.place, text)
         self.replaced += 1
         self._reason = f"worker {index} on {name} {why}" + (f": {said}" if said else "")
-        self._spawn(handle.place)
+        self._placement.spawn(handle.place)
 
-    def _look_again(self) -> None:
-        self._looked = 0.0
-        self._look_around()
-
-    def _refuse(self, node: str, why: str) -> None:
-        """A node can't play for us. At the beginning that ends the training, later it is left alone."""
-        if not self._delivered:
-            raise Usage(why)
-        self._refused[node] = why
-        for index in [i for i, handle in self._handles.items() if handle.place == node]:
-            self._forget(index)
-        self._tell("node refused", reason=why)
+    def _refuse_final(self, node: str, name: str, fault: Fault) -> None:
+        """A worker was asked for something impossible there: elsewhere it may be possible."""
+        if node == self._placement.home:
+            raise Usage(fault.line) from RuntimeError(fault.traceback)
+        needed = "every node needs what the learner has; --ray-modules sends your own code"
+        self._placement.refuse(node, f"node {name} can't play: {fault.line} ({needed})")
 
 
 def _writable(data: np.ndarray) -> Any:
