@@ -22,7 +22,7 @@ from typing import Any
 
 import numba
 from numba.core import config as numba_config
-from numba.core.types import unliteral
+from numba.core.types.misc import unliteral
 
 from ludus.core.cache import cache_home
 
