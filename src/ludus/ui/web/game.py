@@ -33,19 +33,23 @@ class GameElement(Element, component="static/game.js"):
 async def describe(sittings: Sittings, game: str, rules: tuple[str, ...]) -> Json:
     """What a page needs to know of a game before it begins."""
     about: Json = await sittings.workers.ask("describe", game, rules, sittings.run_folders())
-    return {**about, "thinking": list(THINKING)}
+    return {**about, "thinking": list(THINKING) if about["page"] == "rules" else []}
 
 
 def script_of(game: str, about: Json) -> str:
-    return f"{PLACE}/games/{game}.js" if about["script"] == "own" else f"{PLACE}/{about['script']}.js"
+    kind = game.partition(":")[0]
+    return f"{PLACE}/games/{kind}.js" if about["script"] == "own" else f"{PLACE}/{about['script']}.js"
 
 
 def list_games(place: str) -> None:
     """Links to a page of each game."""
     with ui.element("ul"):
-        for name in games.native_names():
+        for name in games.page_names():
             with ui.element("li"):
                 ui.link(games.find(name).description(), f"{place}/{name}")
+                for variant in games.find(name).variants():
+                    ui.label(" ")
+                    ui.link(variant.partition(":")[2], f"{place}/{variant}")
 
 
 def no_such_game(name: str) -> None:
@@ -57,7 +61,7 @@ def no_such_game(name: str) -> None:
 def serve_scripts() -> None:
     @app.get(f"{PLACE}/games/{{name}}.js")
     def own(name: str) -> Response:
-        if name in games.native_names() and (script := games.folder(name) / WEB_SCRIPT).exists():
+        if name in games.page_names() and (script := games.folder(name) / WEB_SCRIPT).exists():
             return FileResponse(script, media_type="text/javascript", headers={"cache-control": "no-cache"})
         return Response("there is no such game", 404)
 

@@ -5,7 +5,6 @@ Their code is imported in them alone: the server needs neither compiled rules no
 
 import asyncio
 import importlib
-import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -21,8 +20,9 @@ WAITING = 50
 
 
 class Workers:
-    def __init__(self, count: int = COUNT, waiting: int = WAITING) -> None:
-        self.count, self.waiting, self.jobs = count, waiting, 0
+    def __init__(self, count: int = COUNT, waiting: int = WAITING, engine: str = ENGINE) -> None:
+        """engine: the module whose functions they call"""
+        self.count, self.waiting, self.engine, self.jobs = count, waiting, engine, 0
         self._pool: ProcessPoolExecutor | None = None
 
     async def ask(self, what: str, *args: Any) -> Any:
@@ -31,7 +31,7 @@ class Workers:
             raise Failure("too many people are playing now: reload the page in a moment")
         self.jobs += 1
         try:
-            return await asyncio.wrap_future(self._running().submit(call, what, args))
+            return await asyncio.wrap_future(self._running().submit(call, self.engine, what, args))
         except BrokenProcessPool:
             self._pool = None  # the next job starts another one
             raise Failure("the process that played was lost: reload the page to go on") from None
@@ -51,7 +51,7 @@ class Workers:
     def close(self) -> None:
         """At once, whatever they are thinking about: games go on from where they were."""
         if self._pool is not None:
-            for child in multiprocessing.active_children():
+            for child in list((self._pool._processes or {}).values()):  # those of others go on
                 processes.end(child)
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
@@ -63,5 +63,5 @@ def make_room() -> None:
         os.nice(5)
 
 
-def call(what: str, args: tuple[Any, ...]) -> Any:
-    return getattr(importlib.import_module(ENGINE), what)(*args)
+def call(engine: str, what: str, args: tuple[Any, ...]) -> Any:
+    return getattr(importlib.import_module(engine), what)(*args)

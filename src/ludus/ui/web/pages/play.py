@@ -21,7 +21,7 @@ def register(site: Site) -> None:
 
     @ui.page("/play/{game}")
     def play(game: str) -> None:
-        if game not in games.native_names():
+        if not games.has_page(game):
             return no_such_game(game)
         with page_frame(f"Play {game}"):
             SittingPage(sittings, game, "play")
