@@ -11,6 +11,12 @@ STATUSES = {
     "tox": "is badly poisoned",
 }
 STATS = {"atk": "attack", "def": "defense", "spa": "special attack", "spd": "special defense", "spe": "speed"}
+WEATHERS = {
+    "SunnyDay": "Sun",
+    "RainDance": "Rain",
+    "DesolateLand": "Harsh sun",
+    "PrimordialSea": "Heavy rain",
+}
 SEATS = {"p1": "seat 0", "p2": "seat 1"}
 AFTERTHOUGHTS = {
     "-supereffective": "It is super effective.",
@@ -45,7 +51,8 @@ def _words(kind: str, rest: list[str], own: str | None) -> str:
         return "It is a tie."
     if kind in ("-weather", "-fieldstart", "-fieldend"):
         upkeep = "[upkeep]" in rest or rest[0] == "none"
-        return "" if upkeep else f"  {_effect(rest[0])} {'ends' if kind == '-fieldend' else 'begins'}."
+        what = WEATHERS.get(rest[0], _effect(rest[0]))
+        return "" if upkeep else f"  {what} {'ends' if kind == '-fieldend' else 'begins'}."
     if kind in ("-sidestart", "-sideend"):
         side = _owner(rest[0], own)
         return f"  {_effect(rest[1])} {'is on' if kind == '-sidestart' else 'leaves'} {side} side."

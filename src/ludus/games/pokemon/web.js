@@ -16,7 +16,7 @@ addStyle("pokemon", `
 .pokemon .team .out { text-decoration: line-through; color: var(--soft); }
 .pokemon .field { min-height: 1.5rem; }
 .pokemon .choices { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .4rem; margin: .4rem 0; align-content: start; }
-.pokemon .moves { min-height: 7.6rem; }
+.pokemon .attacks { min-height: 7.6rem; }
 .pokemon .switches { min-height: 11.5rem; }
 .pokemon .choices button { text-align: left; min-height: 3.5rem; padding: .3rem .5rem; overflow-wrap: anywhere; }
 .pokemon .choices b { display: block; }
@@ -63,11 +63,10 @@ class Battle {
     this.sides = element("div", { class: "sides" });
     this.field = element("p", { class: "field small" });
     this.tera = element("button", { type: "button", "aria-pressed": "false", onclick: () => this.turnGimmick(!this.gimmick) });
-    this.moves = element("div", { class: "choices moves", role: "group", "aria-label": "Moves" });
+    this.moves = element("div", { class: "choices attacks", role: "group", "aria-label": "Moves" });
     this.switches = element("div", { class: "choices switches", role: "group", "aria-label": "Switches" });
     this.log = element("div", { class: "log", role: "log", tabindex: 0, "aria-label": "What happened" });
     root.classList.add("pokemon");
-    root.replaceChildren(this.sides, this.field, this.tera, this.moves, this.switches, element("p", { class: "note" }, HELP), this.log);
     document.addEventListener("keydown", (event) => this.key(event));
   }
 
@@ -80,8 +79,10 @@ class Battle {
       element("p", { class: "small" }, side.effects.join(", ")),
       element("ul", { class: "team", "aria-label": "Team" }, ...side.team.map(memberOf)))));
     this.field.textContent = view.field.length ? `On the field: ${view.field.join(", ")}` : "";
-    this.tell(view.news);
     this.offer();
+    // Only now, so that nothing moves: an empty battle is much smaller.
+    if (!this.log.isConnected) this.root.replaceChildren(this.sides, this.field, this.tera, this.moves, this.switches, element("p", { class: "note" }, HELP), this.log);
+    this.tell(view.news);
   }
 
   tell(news) {

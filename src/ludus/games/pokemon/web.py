@@ -250,12 +250,13 @@ def _names(lines: Iterable[str]) -> dict[str, str]:
 
 
 def _active(team: list[Json], standing: tuple[str, str] | None) -> Json | None:
-    """The Pokémon in the battle: its own entry of the team, with the newest hit points."""
+    """The Pokémon in the battle: its entry of the team, which gets the newest hit points."""
     if standing is None:
         return None
     described: Json = {**UNKNOWN, **_described(standing[0])}
     entry = next((entry for entry in team if entry["active"]), described)
-    return {**entry, **_health(standing[1])}
+    entry |= _health(standing[1])
+    return entry
 
 
 def _described(details: str) -> Json:
@@ -285,4 +286,13 @@ def _news(lines: Iterable[str], own: str | None) -> list[Json]:
             turns.append((int(line.removeprefix("|turn|")), []))
         else:
             turns[-1][1].append(line)
-    return [{"turn": number, "lines": story.told(some, own)} for number, some in turns[-SHOWN_TURNS:]]
+    return [
+        {"turn": number, "lines": [_sentence(line) for line in story.told(some, own)]}
+        for number, some in turns[-SHOWN_TURNS:]
+    ]
+
+
+def _sentence(line: str) -> str:
+    """With a capital letter; those that belong to the line before stay indented."""
+    start = len(line) - len(line.lstrip())
+    return line[:start] + line[start : start + 1].upper() + line[start + 1 :]

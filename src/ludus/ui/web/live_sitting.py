@@ -57,6 +57,7 @@ class LiveSitting(Sitting):
             **begun, "buttons": begun["buttons"] if yours else [], "facts": {}, "number": 0, "hidden": True,
             "over": False, "turn": 0, "log": [], "settled": [], "moves": [], "ending": "", "text": "",
         })  # fmt: skip
+        self.status = "You play." if yours else f"{self.names[0]} {'runs' if recording else 'plays'}."
 
     async def _move(self) -> None:
         while self._turn() and self.listeners and not (self.paused and not self._steps):

@@ -35,7 +35,7 @@ export default {
       </label>
       <div class="hints" aria-live="polite" v-if="about.page !== 'live'">
         <p v-if="thinking" class="note">Thinking ...</p>
-        <p v-else-if="!hints" class="note">{{ position?.over ? "The game is over." : "What an agent would play: its best moves, and on a board where they are." }}</p>
+        <p v-else-if="!hints" class="note">{{ position?.over ? "The game is over." : about.page === "table" ? "What an agent would do, the likeliest first." : "What an agent would play: its best moves, and on a board where they are." }}</p>
         <table v-else-if="hints && hints.ideas.length">
           <caption class="soft">{{ hints.by }}<span v-if="hints.values.length">: {{ worth }}</span></caption>
           <thead><tr><th>Move</th><th class="number">Share</th><th class="number">Value</th></tr></thead>
