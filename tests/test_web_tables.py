@@ -256,6 +256,7 @@ def test_bots_battle_each_other(open_page):
 
 SHIP = """() => { const image = document.querySelector(".retro img");
     const canvas = document.createElement("canvas"), context = canvas.getContext("2d");
+    if (!image.naturalWidth) return NaN;  // the next one is being loaded
     [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
     context.drawImage(image, 0, 0);
     const { data } = context.getImageData(0, 170, canvas.width, 40), found = [];

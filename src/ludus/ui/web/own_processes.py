@@ -23,12 +23,15 @@ class OwnProcesses:
         self._left: dict[str, float] = {}
         """Since when nobody looks at a sitting."""
         self._sweeping: asyncio.Task[None] | None = None
+        self._closed = False
 
     def __len__(self) -> int:
         return len(self._workers)
 
     def of(self, name: str, engine: str, is_watched: Callable[[], bool]) -> Workers:
         """The process of a sitting, which starts when it is first asked something."""
+        if self._closed:
+            raise Failure("the page is being closed")
         if name not in self._workers:
             self._make_room()
             self._workers[name], self._watched[name] = Workers(1, engine=engine), is_watched
@@ -44,6 +47,8 @@ class OwnProcesses:
             workers.close()
 
     def close(self) -> None:
+        """For good: sittings that still go on get no other process."""
+        self._closed = True
         for name in list(self._workers):
             self.end(name)
 

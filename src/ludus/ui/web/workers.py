@@ -24,9 +24,12 @@ class Workers:
         """engine: the module whose functions they call"""
         self.count, self.waiting, self.engine, self.jobs = count, waiting, engine, 0
         self._pool: ProcessPoolExecutor | None = None
+        self._closed = False
 
     async def ask(self, what: str, *args: Any) -> Any:
         """What a function of the engine gives. what: its name"""
+        if self._closed:
+            raise Failure("the page is being closed")
         if self.jobs >= self.waiting:
             raise Failure("too many people are playing now: reload the page in a moment")
         self.jobs += 1
@@ -49,7 +52,8 @@ class Workers:
         return self._pool
 
     def close(self) -> None:
-        """At once, whatever they are thinking about: games go on from where they were."""
+        """At once and for good, whatever they are thinking about: games go on from where they were."""
+        self._closed = True
         if self._pool is not None:
             for child in list((self._pool._processes or {}).values()):  # those of others go on
                 processes.end(child)
