@@ -106,7 +106,8 @@ class BattleView:
 
     def _seen(self, seat: int, lines: Iterable[str]) -> Json:
         """The side of a seat's opponent, as far as the seat knows it."""
-        obs, team, names = self.seen[seat], [], _names(lines)
+        obs, names = self.seen[seat], _names(lines)
+        team: list[Json] = []
         if obs is None:
             return {"team": team, "effects": []}
         for row in range(TEAM, 2 * TEAM):

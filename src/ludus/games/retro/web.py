@@ -38,7 +38,7 @@ class LiveGame:
         self.combinations = [frozenset(filter(None, text.split("+"))) for text in table.buttons]
         """What each action presses."""
         used = frozenset().union(*self.combinations)
-        self.buttons = [name for name in table.integration.buttons if name in used]
+        self.buttons: Sequence[str] = [name for name in table.integration.buttons if name in used]
         self.watched = watched(table.integration)
         self._facts: Json = {}
         self._screen = table.screen(0)  # uint8 [H, W, 3]
@@ -75,7 +75,7 @@ class Replay:
     """A recording, at the console's own speed."""
 
     picture_s = REPLAY_FRAMES / FPS
-    buttons = ()
+    buttons: Sequence[str] = ()
 
     def __init__(self, file: Path) -> None:
         self.frames = replay(file)

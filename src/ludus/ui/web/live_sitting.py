@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ludus.core.view import Json
+from ludus.ui.web.deal import Deal
 from ludus.ui.web.sitting import YOU, Sitting
 
 TELL_S = 0.5
@@ -26,6 +27,8 @@ class LiveSitting(Sitting):
         self.picture, self.pictures = b"", 0
         self._came = asyncio.Event()
         self._told_at = 0.0
+        self._what: tuple[Deal, str]
+        """Who plays, and the file of a recording: looked up once, when it begins."""
 
     @property
     def names(self) -> list[str]:
@@ -51,7 +54,8 @@ class LiveSitting(Sitting):
 
     async def _look(self) -> None:
         recording = self.home.recording(self.setup.recording)
-        begun = await self.home.workers_of(self).ask("begin", self.deal(), recording)
+        self._what = self.deal(), recording
+        begun = await self.home.workers_of(self).ask("begin", *self._what)
         yours = self.persons and not recording
         self._shown({
             **begun, "buttons": begun["buttons"] if yours else [], "facts": {}, "number": 0, "hidden": True,
@@ -72,9 +76,7 @@ class LiveSitting(Sitting):
     async def _advance(self) -> None:
         assert self.position is not None
         held, self.tapped = tuple(sorted(self.held | self.tapped)), frozenset()
-        recording = self.home.recording(self.setup.recording)
-        workers = self.home.workers_of(self)
-        self.picture, facts, over = await workers.ask("advance", self.deal(), recording, held)
+        self.picture, facts, over = await self.home.workers_of(self).ask("advance", *self._what, held)
         self.pictures += 1
         came, self._came = self._came, asyncio.Event()
         came.set()

@@ -41,10 +41,13 @@ class OwnProcesses:
 
     def end(self, name: str) -> None:
         """With all that it started. The sitting can go on in another."""
+        if workers := self._forget(name):
+            workers.close()
+
+    def _forget(self, name: str) -> Workers | None:
         self._watched.pop(name, None)
         self._left.pop(name, None)
-        if workers := self._workers.pop(name, None):
-            workers.close()
+        return self._workers.pop(name, None)
 
     def close(self) -> None:
         """For good: sittings that still go on get no other process."""
@@ -67,5 +70,7 @@ class OwnProcesses:
             for name, is_watched in list(self._watched.items()):
                 if is_watched():
                     self._left.pop(name, None)
-                elif now - self._left.setdefault(name, now) >= self.linger_s:
-                    self.end(name)
+                elif now - self._left.setdefault(name, now) >= self.linger_s and (
+                    workers := self._forget(name)
+                ):
+                    await asyncio.to_thread(workers.close)

@@ -3,6 +3,7 @@
 Gives the same answers as `engine`. The game is stepped on as actions come; a new process plays them again.
 """
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,11 @@ HINTS = 5
 
 def describe(name: str, runs: tuple[tuple[str, str], ...]) -> Json:
     """As `engine.describe`: what a page needs to know of a game without rules before it begins."""
+    return {**_described(name), "runs": [run for run, folder in runs if _is_of(name, Path(folder))]}
+
+
+@functools.lru_cache(16)  # a simulator may have to start for it
+def _described(name: str) -> Json:
     game = games.open(name)
     return {
         "title": game.description().partition(":")[0],
@@ -36,7 +42,6 @@ def describe(name: str, runs: tuple[tuple[str, str], ...]) -> Json:
         "hidden": True,
         "bots": game.bots,
         "champion": False,
-        "runs": [run for run, folder in runs if _is_of(name, Path(folder))],
         "switches": [],
         "script": "own" if game.web_script else "plain",
         "marks": [],
