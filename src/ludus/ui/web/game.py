@@ -1,5 +1,6 @@
 """The page of one game as an element: `static/game.js`, which loads the module that draws the game."""
 
+import asyncio
 from typing import Any
 
 from nicegui import app, ui
@@ -41,21 +42,28 @@ def script_of(game: str, about: Json) -> str:
     return f"{PLACE}/games/{kind}.js" if about["script"] == "own" else f"{PLACE}/{about['script']}.js"
 
 
-def list_games(place: str) -> None:
+async def list_games(place: str) -> None:
     """Links to a page of each game."""
+    offered = await asyncio.to_thread(_offered)  # a game may have to look for its variants
     with ui.element("ul"):
-        for name in games.page_names():
+        for name, text in offered:
             with ui.element("li"):
-                ui.link(games.find(name).description(), f"{place}/{name}")
-                for variant in games.find(name).variants():
-                    ui.label(" ")
-                    ui.link(variant.partition(":")[2], f"{place}/{variant}")
+                ui.link(text, f"{place}/{name}")
 
 
-def no_such_game(name: str) -> None:
+def _offered() -> list[tuple[str, str]]:
+    """Names and what to call them."""
+    found = []
+    for name in games.page_names():
+        game = games.find(name)
+        found += [(name, game.description()), *((variant, variant) for variant in game.variants())]
+    return found
+
+
+async def no_such_game(name: str) -> None:
     with page_frame("No such game"):
         ui.label(f"There is no game {name!r} here.").classes("problem")
-        list_games("/play")
+        await list_games("/play")
 
 
 def serve_scripts() -> None:

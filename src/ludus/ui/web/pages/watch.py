@@ -28,16 +28,16 @@ def register(site: Site) -> None:
     sittings = shared(site)
 
     @ui.page("/watch")
-    def choose() -> None:
+    async def choose() -> None:
         with page_frame("Watch"):
             _heading("Agents against agents")
-            list_games("/watch")
+            await list_games("/watch")
             _list_records(site.runs)
 
     @ui.page("/watch/{game}")
-    def watch(game: str) -> None:
+    async def watch(game: str) -> None:
         if not games.has_page(game):
-            return no_such_game(game)
+            return await no_such_game(game)
         with page_frame(f"Watch {game}"):
             SittingPage(sittings, game, "watch")
 
