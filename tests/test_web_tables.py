@@ -116,7 +116,7 @@ def test_a_battle_is_shown_as_one_seat_knows_it(one_table, tmp_path):
     assert re.fullmatch("bring .+, .+, .+", ideas[0]["text"])
     actions, shown = (14,), table_engine.play(deal, (), 14)
     assert shown["turn"] == 1 and shown["moves"] == []
-    while len(actions) < 12 and not shown["over"]:
+    while len(actions) < 12 or shown["turn"] != 0 or shown["asks"] != "move":
         if shown["turn"] == 0:
             action = shown["moves"][0][0]
             shown = table_engine.play(deal, actions, action)
@@ -215,35 +215,37 @@ def check_page(page):
 
 
 def test_a_battle_by_finger_and_by_digits(open_page):
+    """In a format with a team preview: three of six are brought."""
     needs_simulator()
-    page = open_page("/play/pokemon?against=random", **DARK_PHONE)
+    page = open_page("/play/pokemon:gen9bssfactory?against=random", **DARK_PHONE)
     assert wait_for_turn(page) == "you"
+    attacks, switches = page.locator(".pokemon .attacks button"), page.locator(".pokemon .switches button")
+    assert attacks.count() == 6 and switches.count() == 0
     check_page(page)
-    first = page.locator(".pokemon .attacks button").first
-    assert re.search(r"(power \d+|status).*\d+ of \d+ PP", first.inner_text(), re.DOTALL)
-    assert page.locator(".pokemon .switches button").count() == 5
+    attacks.nth(3).tap()
+    page.keyboard.press("1")
+    assert attacks.nth(0).get_attribute("aria-pressed") == "true"
+    page.keyboard.press("6")
+    assert wait_for_turn(page, 0) == "you" and attacks.count() >= 1
+    facts = r"\w+, (power \d+|physical|special|status)\b.* \d+ of \d+ PP"
+    assert re.search(facts, attacks.first.inner_text(), re.DOTALL)
     page.get_by_role("button", name="Hint").tap()
     page.locator(".hints tbody tr").first.wait_for()
     assert "100 %" in page.locator(".hints tbody").inner_text()
+    gimmick = page.locator(".pokemon > button")
+    page.keyboard.press("0")
+    assert gimmick.get_attribute("aria-pressed") == "true"
+    page.keyboard.press("0")
+    assert gimmick.get_attribute("aria-pressed") == "false"
     before = number(page)
-    first.tap()
-    assert wait_for_turn(page, before) == "you"
-    page.locator(".pokemon .log h3", has_text="Turn 2").or_(
-        page.locator(".pokemon .log p").nth(4)
-    ).first.wait_for()
+    attacks.first.tap()
     for _ in range(3):
-        before = number(page)
-        if page.locator(".pokemon .attacks button").count() > 1:
-            page.keyboard.press("0")
-            assert page.locator(".pokemon > button").get_attribute("aria-pressed") == "true"
-            page.keyboard.press("0")
-            page.keyboard.press("2")
-        else:  # somebody has fainted, or there is one move only
-            page.keyboard.press(page.locator(".choices button").first.get_attribute("data-key"))
         if wait_for_turn(page, before) == "over":
             break
-    assert page.locator(".pokemon .log p").count() > 4
-    check_page(page)
+        before = number(page)
+        page.keyboard.press(page.locator(".choices button").first.get_attribute("data-key"))
+    assert page.locator(".pokemon .log p").count() >= 3
+    assert accessibility_problems(page) == []
 
 
 def test_bots_battle_each_other(open_page):
@@ -270,25 +272,36 @@ def wait_for_pictures(page, count=3):
     page.wait_for_function(f"before => {NEWEST} >= before + {count}", arg=int(page.evaluate(NEWEST)))
 
 
+def steer(page, press, release, ship):
+    """Until the ship is there. A game that is over by then, because the machine is slow, begins anew."""
+    press()
+    done = f"""() => document.querySelector(".game").dataset.turn === "over" ? "over"
+        : ((x) => {ship})(({SHIP})()) && "there" """
+    while page.wait_for_function(done).json_value() == "over":
+        page.get_by_role("button", name="New game").click()
+        page.wait_for_function("document.querySelector('.game').dataset.turn === 'you'")
+        release()
+        press()
+    release()
+
+
 def test_keys_and_fingers_reach_the_console(open_page, console):
     page = open_page("/play/retro", **PHONE)
     wait_for_pictures(page)
-    check_page(page)
-    for press, release, ship in (
-        (lambda: page.keyboard.down("ArrowLeft"), lambda: page.keyboard.up("ArrowLeft"), "x < 40"),
-        (lambda: page.keyboard.down("ArrowRight"), lambda: page.keyboard.up("ArrowRight"), "x > 190"),
-    ):
-        press()
-        page.wait_for_function(f"() => {{ const x = ({SHIP})(); return {ship} }}")
-        release()
-    left = page.get_by_role("button", name="LEFT, key ArrowLeft")
-    left.dispatch_event("pointerdown", {"pointerId": 1})
-    assert left.get_attribute("aria-pressed") == "true"
-    page.wait_for_function(f"() => {{ const x = ({SHIP})(); return x < 150 }}")
-    left.dispatch_event("pointerup", {"pointerId": 1})
-    assert left.get_attribute("aria-pressed") == "false"
     page.get_by_role("button", name="Pause").tap()
     page.get_by_role("button", name="Go on").wait_for()
+    check_page(page)
+    page.get_by_role("button", name="Go on").tap()
+    for key, ship in (("ArrowLeft", "x < 40"), ("ArrowRight", "x > 190")):
+        steer(page, lambda key=key: page.keyboard.down(key), lambda key=key: page.keyboard.up(key), ship)
+    left = page.get_by_role("button", name="LEFT, key ArrowLeft")
+    touch = {"pointerId": 1, "pointerType": "touch"}
+    press, release = (
+        (lambda: left.dispatch_event("pointerdown", touch)),
+        (lambda: left.dispatch_event("pointerup", touch)),
+    )
+    steer(page, press, release, "x < 40")
+    assert left.get_attribute("aria-pressed") == "false"
 
 
 def test_agents_and_recordings_are_watched(open_page, web, console, ludus):
@@ -304,10 +317,10 @@ def test_agents_and_recordings_are_watched(open_page, web, console, ludus):
     assert page.locator(".retro .pad button").count() == 0
     page.goto(f"{web[0].url}/watch")
     page.get_by_role("link", name="one.bk2").click()
-    wait_for_pictures(page)
     page.wait_for_function(
-        "document.querySelector('.status').innerText.startsWith('The recording is over: score')"
+        "document.querySelector('.status')?.innerText.startsWith('The recording is over: score')"
     )
+    page.wait_for_function(f"{NEWEST} >= 20")  # the last of them, one for each decision
 
 
 def test_from_a_run_to_a_game_against_it(open_page, web):

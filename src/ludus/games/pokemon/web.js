@@ -23,6 +23,7 @@ addStyle("pokemon", `
 .pokemon .choices span { font-size: .82rem; color: var(--soft); }
 .pokemon .choices kbd { float: right; font: inherit; font-size: .8rem; color: var(--soft); }
 .pokemon button[aria-pressed=true], .pokemon button[aria-pressed=true] span, .pokemon button[aria-pressed=true] kbd { background: var(--accent); color: var(--on-accent); }
+.pokemon button[hidden] { visibility: hidden; } /* its place stays, so that nothing moves */
 .pokemon .best { box-shadow: 0 0 0 3px var(--accent); }
 .pokemon .log { height: 13rem; overflow-y: auto; border: 1px solid var(--line); border-radius: var(--round); padding: .3rem .6rem; font-size: .9rem; }
 .pokemon .log h3 { margin-top: .4rem; }
@@ -121,7 +122,7 @@ class Battle {
     this.moves.replaceChildren(...(answers.length ? own.team : []).map((one, place) => {
       const rank = this.picked.indexOf(place + 1);
       const facts = `${one.types.join(", ")}${rank < 0 ? "" : `, picked as number ${rank + 1} of ${count}`}`;
-      const made = element("button", { type: "button", "data-key": place + 1, "aria-pressed": rank >= 0, onclick: () => this.pick(place + 1, count) },
+      const made = element("button", { type: "button", "data-key": place + 1, "aria-pressed": String(rank >= 0), onclick: () => this.pick(place + 1, count) },
         element("kbd", { "aria-hidden": "true" }, String(place + 1)), element("b", {}, one.name), element("span", {}, facts));
       return made;
     }));
