@@ -92,7 +92,8 @@ class LiveSitting(Sitting):
         self.position = {**self.position, "facts": facts, "over": over, "turn": turn, "number": number}
         said = ", ".join(f"{name} {value}" for name, value in facts.items())
         if over:
-            self.status = f"The {'recording' if self.setup.recording else 'game'} is over: {said}."
+            what = "recording" if self.setup.recording else "game"
+            self.status = f"The {what} is over: {said}." if said else f"The {what} is over."
             self.position["yours"] = False
         self.publish()
 

@@ -51,11 +51,11 @@ class SittingPage:
         switches = {name: value for name, value in self.asked.items() if name not in NOT_SWITCHES}
         given = {"seats": [], "rules": switches, "think": self.asked.get("think", FASTEST)}
         about = await describe(self.sittings, self.game, Setup.read(self.game, given).rules)
+        if recording := self.asked.get("recording", ""):
+            return await self._replay(recording, about)
         others = self.asked.get("against") or (CHAMPION if about["champion"] else about["bots"][-1])
         alone = about["seats"] == 1 and "against" in self.asked  # then who is named plays
         first = YOU if self.mode == "play" and not alone else others
-        if recording := self.asked.get("recording", ""):
-            return await self._replay(recording, about)
         await self._sit({**given, "seats": [first, others]}, about)
 
     async def _replay(self, recording: str, about: Json) -> None:
@@ -92,6 +92,8 @@ class SittingPage:
     def _leave(self) -> None:
         if self.sitting is not None:
             self.sitting.listeners.discard(self._show)
+        if isinstance(self.sitting, LiveSitting):
+            self.sitting.hold(())  # nobody is there to let go
 
     def _show(self) -> None:
         names = ("position", "hints", "status", "problem", "thinking", "paused")
