@@ -99,6 +99,7 @@ def photograph(run: Path) -> None:
                 page.wait_for_timeout(SETTLE_MS)
                 page.screenshot(path=FOLDER / f"{name}.png")
             photograph_games(page, found[0])
+            photograph_battle(page, found[0])
             browser.close()
     finally:
         server.terminate()
@@ -125,6 +126,20 @@ def photograph_games(page: Any, address: str) -> None:
     page.locator(".mine [data-row=b].open, .mine [data-row=m].open").last.click()
     page.evaluate("scrollTo(0, 0)")
     page.screenshot(path=FOLDER / "web-ofc.png")
+
+
+def photograph_battle(page: Any, address: str) -> None:
+    """Some turns of a Pokémon battle, with a hint. Needs Node and the simulator."""
+    page.goto(f"{address}/play/pokemon?against=heuristic")
+    for _ in range(6):
+        page.locator(".game[data-turn=you] .choices button").first.wait_for()
+        number = page.locator(".game").get_attribute("data-number")
+        page.locator(".choices button").first.click()
+        page.locator(f".game[data-turn=you]:not([data-number='{number}'])").wait_for()
+    page.get_by_role("button", name="Hint").click()
+    page.locator(".hints tbody tr").first.wait_for()
+    page.set_viewport_size({"width": 1200, "height": 1000})
+    page.screenshot(path=FOLDER / "web-pokemon.png")
 
 
 if __name__ == "__main__":

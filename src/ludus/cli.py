@@ -111,7 +111,7 @@ def play(
         record: A file to which the game is added as one line; `ludus analyze --file` reads it, and the page
             of `ludus web` shows those that end in .games in the folder of the runs. Of Pokémon it is the
             replay, by default GAME-SEED.html. For console games FILE.bk2: one game of the agent of --run, or
-            of the bot of --against, to be played again.
+            of the bot of --against, to be played again, also by that page.
         server: A server of the game on which the agent or bot plays against whoever is there, as in
             ws://127.0.0.1:8000/showdown/websocket. Pokémon has such servers.
         user: Its name there; $SHOWDOWN_PASSWORD has the password, if it needs one. Default: a new name.

@@ -10,7 +10,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ludus.core.table import RulesTable, Table, Turn
 if TYPE_CHECKING:
     from ludus.core.film import Chooser, Film
     from ludus.core.screen import Screen, TableScreen
-    from ludus.core.view import View
+    from ludus.core.view import Live, TableView, View
 
 RANDOM = "random"
 PRESETS = "presets.toml"
@@ -33,6 +33,7 @@ CHAMPION = "champion"
 """The name of the trained agent that comes with a game, and of its run's folder beside the class."""
 Switches = dict[str, Any]
 Stats = Mapping[str, float]
+Page = Literal["none", "rules", "table", "live"]
 
 
 class Player(Protocol):
@@ -110,10 +111,19 @@ class Game:
     """Random first moves of a match. Default: some if the game has no chance."""
     measure_name: str = ""
     """What `measure` gives, in a few words."""
+    page: ClassVar[Page] = "none"
+    """How a browser plays it: not at all, by its rules, decision by decision at a table, or in real time."""
+    recordings: ClassVar[str] = ""
+    """How the files end that `replay` takes, as in `.bk2`."""
 
     @classmethod
     def description(cls) -> str:
         return (inspect.getdoc(cls) or "").partition("\n")[0]
+
+    @classmethod
+    def variants(cls) -> list[str]:
+        """Names of further games of this kind that can be played on this machine, as in `gym:ID`."""
+        return []
 
     @classmethod
     def presets(cls, name: str) -> dict[str, dict[str, Any]]:
@@ -174,6 +184,24 @@ class Game:
         """How people see and type a game that has no rules here, with a table of its own."""
         raise Usage(f"{self.name} can't be played here: that is for native games, those of `ludus games`")
 
+    def make_table_view(self) -> "TableView":
+        """How a browser sees a game whose page is `table`, with a table of its own."""
+        raise Usage(f"{self.name} has no page to play on")
+
+    def make_live(self, make_player: "Callable[[Table], Chooser] | None", seed: int) -> "Live":
+        """A game whose page is `live`. make_player: gives who plays at a table; None for a person"""
+        raise Usage(f"{self.name} has no page to play on")
+
+    def replay(self, recording: Path) -> "Live":
+        """A recorded game, as `make_live` gives one."""
+        raise Usage(f"{self.name} has no recordings to play again")
+
+    @property
+    def web_script(self) -> Path | None:
+        """The JavaScript module that draws it in a browser, if it has its own."""
+        file = Path(inspect.getfile(type(self))).with_name(WEB_SCRIPT)
+        return file if file.exists() else None
+
     def online_table(self, visit: Visit, say: Callable[[str], None]) -> Table:
         """One seat on a server of the game, as a table of one row. say: told of opponents and results"""
         raise Usage(f"{self.name} has no servers to play on: leave out --server")
@@ -208,6 +236,7 @@ class NativeGame(Game):
     evaluated: ClassVar[Switches] = {}
     """What evaluation changes of the switches a run was trained with."""
     in_threads, fast = True, True
+    page = "rules"
     rules: Rules
 
     def __init__(self, name: str, switches: Switches) -> None:
@@ -238,12 +267,6 @@ class NativeGame(Game):
         from ludus.core.view import default_view
 
         return default_view(self.rules, self.make_screen())
-
-    @property
-    def web_script(self) -> Path | None:
-        """The JavaScript module that draws its view in a browser, if it has its own."""
-        file = Path(inspect.getfile(type(self))).with_name(WEB_SCRIPT)
-        return file if file.exists() else None
 
     @property
     def bots(self) -> list[str]:

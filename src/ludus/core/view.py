@@ -3,6 +3,8 @@
 A view turns positions into JSON. A JavaScript module draws it: `web.js` beside the game's class,
 or one that draws any board or text (`ui/web/static`). Its default export is a function `mount(root, play)`,
 which gives an object with `update(position, hints)`; clicks end in `play(action)`.
+
+Games without rules have a `TableView` (decision by decision) or are `Live` (in real time) instead.
 """
 
 import io
@@ -13,6 +15,7 @@ import numpy as np
 
 from ludus.core.rules import Rules, legal_actions
 from ludus.core.screen import BoardScreen, Screen
+from ludus.core.table import Table, Turn
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,6 +44,50 @@ class View(Protocol):
     def settled(self, before: np.void, action: int, after: np.void, seat: int | None) -> Json | None:
         """What an action brought to an end (a hand, the game), explained to `seat`; `text` at least."""
         ...
+
+
+class TableView(Protocol):
+    """One game at a table, as one seat may see it in a browser; seat None looks on and sees all."""
+
+    @property
+    def table(self) -> Table:
+        """Of one row."""
+        ...
+
+    def follow(self, turn: Turn) -> None:
+        """The next decision. All are told in order; none is told after the end of the game."""
+        ...
+
+    def show(self, seat: int | None) -> Json:
+        """What is known now. `moves` lists what the seat may do, as for `View.show`."""
+        ...
+
+    def words(self, action: int) -> str:
+        """A legal action, as the one to decide reads it."""
+        ...
+
+
+class Live(Protocol):
+    """A game in real time, as pictures."""
+
+    picture_s: float
+    """From one picture to the next, at the game's own speed."""
+    buttons: Sequence[str]
+    """What a person can press; nothing if nobody can."""
+
+    def advance(self, held: Sequence[str]) -> bool:
+        """Go on to the next picture. False: the game is over. held: the buttons that are pressed"""
+        ...
+
+    def picture(self) -> bytes:
+        """The newest, as PNG."""
+        ...
+
+    def facts(self) -> Json:
+        """What people want to know beside the picture, as `{"score": 3}`."""
+        ...
+
+    def close(self) -> None: ...
 
 
 def default_view(rules: Rules, screen: Screen) -> View:

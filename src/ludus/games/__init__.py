@@ -6,6 +6,7 @@ list to edit. The folder's `__init__` has a class `Game`, of which `tictactoe` i
 
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from ludus.core.game import Game
 
 KINDS = "gym:ID, zoo:ID, module:Class of your own environment, or the module of your own game"
 NOT_GAMES = ("adapters",)
+VARIANT = re.compile(r"[A-Za-z0-9_-]{1,80}")
+"""What may stand behind the colon of a game that a browser names: neither a path nor a module."""
 
 
 def names() -> list[str]:
@@ -25,6 +28,19 @@ def names() -> list[str]:
 def native_names() -> list[str]:
     """Of those that have Rules."""
     return [name for name in names() if (folder(name) / "rules.py").exists()]
+
+
+def page_names() -> list[str]:
+    """Of those that a browser can play."""
+    return [name for name in names() if find(name).page != "none"]
+
+
+def has_page(name: str) -> bool:
+    """Whether a browser can play it. Imports nothing that the name chooses."""
+    kind, colon, variant = name.partition(":")
+    if kind not in page_names():
+        return False
+    return not colon or (find(kind).page != "rules" and VARIANT.fullmatch(variant) is not None)
 
 
 def folder(name: str) -> Path:

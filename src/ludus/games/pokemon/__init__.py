@@ -16,6 +16,7 @@ from ludus.games.pokemon.rewards import Rewards
 
 if TYPE_CHECKING:
     from ludus.core.screen import TableScreen
+    from ludus.core.view import TableView
     from ludus.games.pokemon.table import PokemonTable
 
 
@@ -43,6 +44,7 @@ class Game(game.Game):
     """Pokémon battles on the Showdown simulator; pokemon:gen1randombattle and the like for another format."""
 
     options_type = Options
+    page = "table"
 
     def __init__(self, name: str, switches: Switches) -> None:
         known = [field.name for field in fields(Options)]
@@ -86,15 +88,22 @@ class Game(game.Game):
         from ludus.games.pokemon.table import PokemonTable
 
         told = self.options
-        return PokemonTable(
+        table = PokemonTable(
             rows, self.format, processes=told.processes, team=told.team, max_turns=told.max_turns,
             rewards=told, fast=told.fast_simulator, game=self.name, **more,
         )  # fmt: skip
+        self.spec = table.spec  # so that nobody starts a process only to ask for it
+        return table
 
     def make_table_screen(self) -> "TableScreen":
         from ludus.games.pokemon.screen import BattleScreen
 
         return BattleScreen(self._table(1, lines=True))
+
+    def make_table_view(self) -> "TableView":
+        from ludus.games.pokemon.web import BattleView
+
+        return BattleView(self._table(1, lines=True))
 
     def online_table(self, visit: game.Visit, say: Callable[[str], None]) -> Table:
         from ludus.games.pokemon import teams

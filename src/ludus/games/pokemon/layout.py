@@ -74,6 +74,12 @@ KIND_OF = {
 """Column of `ids` -> its vocabulary."""
 
 
+def word(obs: np.void, row: int, name: str) -> str:
+    """What a column of `ids` says in a row; nothing for what isn't known or isn't there."""
+    number = int(obs["ids"][row, IDS.index(name)])
+    return vocabulary()[KIND_OF[name]][number] if number > 1 else ""
+
+
 def column(name: str) -> int:
     """Of `numbers`, by name."""
     return NUMBERS.index(name)

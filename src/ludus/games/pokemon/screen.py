@@ -3,9 +3,7 @@
 The own side is what the simulator's request says, the opponent's is what the observation knows.
 """
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -14,13 +12,10 @@ from rich.text import Text
 
 from ludus.core.table import Turn
 from ludus.games.pokemon import layout, replay, story
+from ludus.games.pokemon.heard import SIDES, Heard
 from ludus.games.pokemon.layout import GIMMICK, PREVIEW, SWITCH, TEAM
-from ludus.games.pokemon.replay import EVERYTHING
 from ludus.games.pokemon.table import PokemonTable
 
-SIDES = ("p1", "p2")
-FIRST = 0
-"""The battle that is played: after its end the table has begun another."""
 SHOWN_FIELD = (
     "sun", "rain", "sand", "snow", "electricterrain", "grassyterrain", "mistyterrain", "psychicterrain",
     "trickroom", "gravity", "magicroom", "wonderroom",
@@ -36,10 +31,8 @@ class BattleScreen:
 
     def __init__(self, table: PokemonTable) -> None:
         """table: of one row, with lines"""
-        self.table = table
-        self.log: list[str] = []  # everything, for the replay
-        self.heard: list[list[str]] = [[], []]  # by seat, not shown yet
-        self.requests: list[dict[str, Any]] = [{}, {}]
+        self.table, self.heard = table, Heard(table)
+        self.told = [0, 0]  # lines that each seat was shown
 
     def show(self, turn: Turn, seat: int) -> RenderableType:
         parts: list[RenderableType] = [Text(line) for line in self._news(seat)]
@@ -50,7 +43,7 @@ class BattleScreen:
         return Group(*parts)
 
     def choices(self, turn: Turn, seat: int) -> dict[int, str]:
-        self._hear()
+        self.heard.take()
         legal = np.flatnonzero(turn.legal[0]).tolist()
         return {action: self._words(turn.obs[0], seat, action) for action in legal}
 
@@ -61,30 +54,18 @@ class BattleScreen:
         return Group(*(Text(line) for line in self._news(seat)))
 
     def save(self, path: Path) -> None:
-        self._hear()
-        replay.save(path, self.log, path.stem)
-
-    def _hear(self) -> None:
-        """Take what the table has said of the first battle."""
-        for _, battle, channel, line in self.table.said:
-            if battle != FIRST:
-                continue
-            if channel == EVERYTHING:
-                self.log.append(line)
-            elif line.startswith("|request|"):
-                self.requests[channel] = json.loads(line.removeprefix("|request|"))
-            else:
-                self.heard[channel].append(line)
-        self.table.said.clear()
+        self.heard.take()
+        replay.save(path, self.heard.log, path.stem)
 
     def _news(self, seat: int) -> list[str]:
-        self._hear()
-        lines, self.heard[seat] = self.heard[seat], []
-        return story.told(lines, SIDES[seat])
+        self.heard.take()
+        lines = self.heard.lines[seat]
+        before, self.told[seat] = self.told[seat], len(lines)
+        return story.told(lines[before:], SIDES[seat])
 
     def _own(self, obs: np.void, seat: int) -> Grid:
         grid = Grid("", "your team", "hp", "status", "item", "moves", box=None, pad_edge=False)
-        for place, entry in enumerate(self.requests[seat]["side"]["pokemon"]):
+        for place, entry in enumerate(self.heard.requests[seat]["side"]["pokemon"]):
             hp, _, status = entry["condition"].partition(" ")
             grid.add_row(
                 "*" if entry["active"] else "", entry["details"].replace(", ", " "), hp, status,
@@ -101,9 +82,9 @@ class BattleScreen:
             level = round(100 * numbers[row, layout.column("level")])
             grid.add_row(
                 "*" if numbers[row, layout.column("active")] else "",
-                f"{_word(obs, row, 'species', 'species')} L{level}",
-                f"{100 * numbers[row, layout.column('hp')]:.0f} %", _word(obs, row, "status", "statuses"),
-                _word(obs, row, "item", "items"), _moves(obs, row),
+                f"{layout.word(obs, row, 'species')} L{level}",
+                f"{100 * numbers[row, layout.column('hp')]:.0f} %", layout.word(obs, row, "status"),
+                layout.word(obs, row, "item"), _moves(obs, row),
             )  # fmt: skip
         return grid
 
@@ -111,7 +92,7 @@ class BattleScreen:
         return " ".join(name for name in SHOWN_FIELD if obs["field"][layout.FIELD.index(name)])
 
     def _words(self, obs: np.void, seat: int, action: int) -> str:
-        request = self.requests[seat]
+        request = self.heard.requests[seat]
         if action >= PREVIEW:
             places = self.table.pool.ready["previews"][action - PREVIEW]
             team = request["side"]["pokemon"]
@@ -126,11 +107,5 @@ class BattleScreen:
         return f"{move}{hurts}" + (" +" if action >= GIMMICK else "")
 
 
-def _word(obs: np.void, row: int, column: str, kind: str) -> str:
-    """An id as its name; nothing for what isn't known or isn't there."""
-    number = int(obs["ids"][row, layout.IDS.index(column)])
-    return layout.vocabulary()[kind][number] if number > 1 else ""
-
-
 def _moves(obs: np.void, row: int) -> str:
-    return ", ".join(filter(None, (_word(obs, row, f"move_{i + 1}", "moves") for i in range(layout.MOVES))))
+    return ", ".join(filter(None, (layout.word(obs, row, f"move_{i + 1}") for i in range(layout.MOVES))))

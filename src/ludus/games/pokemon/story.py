@@ -11,6 +11,13 @@ STATUSES = {
     "tox": "is badly poisoned",
 }
 STATS = {"atk": "attack", "def": "defense", "spa": "special attack", "spd": "special defense", "spe": "speed"}
+WEATHERS = {
+    "SunnyDay": "Sun",
+    "RainDance": "Rain",
+    "DesolateLand": "Harsh sun",
+    "PrimordialSea": "Heavy rain",
+}
+SEATS = {"p1": "seat 0", "p2": "seat 1"}
 AFTERTHOUGHTS = {
     "-supereffective": "It is super effective.",
     "-resisted": "It is not very effective.",
@@ -21,8 +28,8 @@ AFTERTHOUGHTS = {
 }
 
 
-def told(lines: Iterable[str], own: str) -> list[str]:
-    """own: the side of the person who reads it, p1 or p2"""
+def told(lines: Iterable[str], own: str | None) -> list[str]:
+    """own: the side of the person who reads it, p1 or p2; None for somebody who looks on"""
     found = []
     for line in lines:
         parts = line.split("|")
@@ -31,20 +38,23 @@ def told(lines: Iterable[str], own: str) -> list[str]:
     return found
 
 
-def _words(kind: str, rest: list[str], own: str) -> str:
+def _words(kind: str, rest: list[str], own: str | None) -> str:
     if kind in AFTERTHOUGHTS:
         return f"  {AFTERTHOUGHTS[kind]}"
     if kind == "turn":
         return f"Turn {rest[0]}"
     if kind == "win":
+        if own is None:
+            return f"{SEATS[rest[0]].capitalize()} wins."
         return "You win." if rest[0] == own else "You lose."
     if kind == "tie":
         return "It is a tie."
     if kind in ("-weather", "-fieldstart", "-fieldend"):
         upkeep = "[upkeep]" in rest or rest[0] == "none"
-        return "" if upkeep else f"  {_effect(rest[0])} {'ends' if kind == '-fieldend' else 'begins'}."
+        what = WEATHERS.get(rest[0], _effect(rest[0]))
+        return "" if upkeep else f"  {what} {'ends' if kind == '-fieldend' else 'begins'}."
     if kind in ("-sidestart", "-sideend"):
-        side = "your" if rest[0].startswith(own) else "the opponent's"
+        side = _owner(rest[0], own)
         return f"  {_effect(rest[1])} {'is on' if kind == '-sidestart' else 'leaves'} {side} side."
     if not rest or not rest[0].startswith(("p1", "p2")):
         return ""
@@ -87,10 +97,16 @@ def _of_pokemon(kind: str, who: str, rest: list[str]) -> str:
     return ""
 
 
-def _name(ident: str, own: str) -> str:
+def _name(ident: str, own: str | None) -> str:
     """ident: as in `p2a: Ditto`"""
-    name = ident.partition(": ")[2]
-    return f"your {name}" if ident.startswith(own) else f"the opponent's {name}"
+    return f"{_owner(ident, own)} {ident.partition(': ')[2]}"
+
+
+def _owner(ident: str, own: str | None) -> str:
+    """Whose, as in `your`. ident: begins with a side"""
+    if own is None:
+        return f"{SEATS[ident[:2]]}'s"
+    return "your" if ident.startswith(own) else "the opponent's"
 
 
 def _health(condition: str) -> str:

@@ -1,7 +1,9 @@
 """Console games in an emulator (stable-retro): many games in one emulator by save-state swap."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -16,6 +18,7 @@ from ludus.core.table import Table
 from ludus.games.retro.options import Options, make_options
 
 if TYPE_CHECKING:
+    from ludus.core.view import Live
     from ludus.games.retro.catalog import Integration
 
 SCRIPTED = "scripted"
@@ -25,6 +28,8 @@ class Game(game.Game):
     """A console game in an emulator, as in retro:Gemfall-Nes-v0, which comes along."""
 
     options_type = Options
+    page = "live"
+    recordings = ".bk2"
 
     def __init__(self, name: str, switches: Switches) -> None:
         self.name, self.switches = name, switches
@@ -64,6 +69,17 @@ class Game(game.Game):
 
         return recording.film(self.table(1), make_player, seed)
 
+    def make_live(self, make_player: Callable[[Table], Chooser] | None, seed: int) -> "Live":
+        from ludus.games.retro.opening import open_table
+        from ludus.games.retro.web import LiveGame
+
+        return LiveGame(open_table(_id(self.name), 1, **self.switches), make_player, seed)
+
+    def replay(self, recording: Path) -> "Live":
+        from ludus.games.retro.web import Replay
+
+        return Replay(recording)
+
     def native(self, what: str) -> NoReturn:
         recorded = f"`ludus play {self.name} --run RUN --record FILE.bk2` records a game of its agent"
         raise Usage(f"{self.name} can't be {what}: that is for native games; {recorded}")
@@ -82,6 +98,15 @@ class Game(game.Game):
         one_start = isinstance(self.options.states, str) and self.options.states != "all"
         dull = {*(["start"] if one_start else []), *(paid if len(paid) == 1 else [])}
         return {name: mean for name, mean in stats.items() if name not in dull}
+
+    @classmethod
+    def variants(cls) -> list[str]:
+        """Those whose ROM is there, beside the one that comes along; none without stable-retro."""
+        from ludus.games.retro.catalog import OWN_GAME, with_rom
+
+        with suppress(Usage):
+            return [f"{__name__.rpartition('.')[2]}:{name}" for name in with_rom() if name != OWN_GAME]
+        return []
 
     @classmethod
     def presets(cls, name: str) -> dict[str, dict[str, Any]]:

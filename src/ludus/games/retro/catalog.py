@@ -80,6 +80,15 @@ def games(places: Sequence[Path] | None = None) -> dict[str, Path]:
     return found
 
 
+def with_rom() -> list[str]:
+    """Games whose ROM is there; whether it is intact is seen when it is opened."""
+    endings = set(library().data.EMU_EXTENSIONS)
+    known = games()
+    return [
+        name for name in sorted(known) if any(file.suffix in endings for file in known[name].glob("rom.*"))
+    ]
+
+
 def find(game: str, scenario: str = "scenario", places: Sequence[Path] | None = None) -> Integration:
     """The integration of a game whose ROM is there and intact."""
     folder = _folder(game, games(places))

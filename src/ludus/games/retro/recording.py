@@ -4,7 +4,7 @@ A .bk2 takes a few kilobytes and replays exactly, also with stable-retro's own t
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,7 +64,7 @@ class Frame(NamedTuple):
     emulator: Emulator
 
 
-def replay(file: str | Path) -> Iterator[Frame]:
+def replay(file: str | Path) -> Generator[Frame, None, None]:
     """Play a recording again, frame by frame. This process must not have another emulator."""
     movie = open_movie(file)
     emulator = Emulator(catalog.find(movie.get_game()))

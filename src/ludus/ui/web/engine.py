@@ -26,6 +26,7 @@ from ludus.search import Thinker
 from ludus.search.bot import SEARCH, bot_names, player_names, warm_up
 from ludus.store.player import full_name, parse_player
 from ludus.store.run import peek_config, read_config
+from ludus.ui.web import table_engine
 from ludus.ui.web.deal import THINKING, Deal
 
 HINT_THINKING, HINT_ROLLOUTS, HINTS, HEAT = "1 s", 32, 5, 60
@@ -57,12 +58,15 @@ def _view(name: str, words: tuple[str, ...]) -> View:
 
 def describe(name: str, words: tuple[str, ...], runs: tuple[tuple[str, str], ...]) -> Json:
     """What a page needs to know of a game before it begins. runs: names and folders"""
+    if games.find(name).page != "rules":
+        return table_engine.describe(name, runs)
     game = _game(name, words)
     native = game.spec
     view = _view(name, words)
     return {
         "title": game.description().partition(":")[0],
         "about": game.description(),
+        "page": game.page,
         "seats": native.seats,
         "hidden": native.hidden,
         "bots": bot_names(game),

@@ -1,5 +1,6 @@
 """The page of one game as an element: `static/game.js`, which loads the module that draws the game."""
 
+import asyncio
 from typing import Any
 
 from nicegui import app, ui
@@ -33,31 +34,42 @@ class GameElement(Element, component="static/game.js"):
 async def describe(sittings: Sittings, game: str, rules: tuple[str, ...]) -> Json:
     """What a page needs to know of a game before it begins."""
     about: Json = await sittings.workers.ask("describe", game, rules, sittings.run_folders())
-    return {**about, "thinking": list(THINKING)}
+    return {**about, "thinking": list(THINKING) if about["page"] == "rules" else []}
 
 
 def script_of(game: str, about: Json) -> str:
-    return f"{PLACE}/games/{game}.js" if about["script"] == "own" else f"{PLACE}/{about['script']}.js"
+    kind = game.partition(":")[0]
+    return f"{PLACE}/games/{kind}.js" if about["script"] == "own" else f"{PLACE}/{about['script']}.js"
 
 
-def list_games(place: str) -> None:
+async def list_games(place: str) -> None:
     """Links to a page of each game."""
+    offered = await asyncio.to_thread(_offered)  # a game may have to look for its variants
     with ui.element("ul"):
-        for name in games.native_names():
+        for name, text in offered:
             with ui.element("li"):
-                ui.link(games.find(name).description(), f"{place}/{name}")
+                ui.link(text, f"{place}/{name}")
 
 
-def no_such_game(name: str) -> None:
+def _offered() -> list[tuple[str, str]]:
+    """Names and what to call them."""
+    found = []
+    for name in games.page_names():
+        game = games.find(name)
+        found += [(name, game.description()), *((variant, variant) for variant in game.variants())]
+    return found
+
+
+async def no_such_game(name: str) -> None:
     with page_frame("No such game"):
         ui.label(f"There is no game {name!r} here.").classes("problem")
-        list_games("/play")
+        await list_games("/play")
 
 
 def serve_scripts() -> None:
     @app.get(f"{PLACE}/games/{{name}}.js")
     def own(name: str) -> Response:
-        if name in games.native_names() and (script := games.folder(name) / WEB_SCRIPT).exists():
+        if name in games.page_names() and (script := games.folder(name) / WEB_SCRIPT).exists():
             return FileResponse(script, media_type="text/javascript", headers={"cache-control": "no-cache"})
         return Response("there is no such game", 404)
 

@@ -17,9 +17,12 @@ class RunsTable(ui.element, component=STATIC / "runs.js"):
 class RunView(ui.element, component=STATIC / "run.js"):
     """What is inside of it is its first tab."""
 
-    def __init__(self, name: str, told: dict[str, Any], config: list[dict[str, Any]]) -> None:
+    def __init__(
+        self, name: str, told: dict[str, Any], config: list[dict[str, Any]], link: dict[str, Any] | None
+    ) -> None:
+        """link: to a game against its agent"""
         super().__init__()
-        self._props.update(name=name, initial=told, config=config)
+        self._props.update(name=name, initial=told, config=config, link=link)
 
 
 class CurvesView(ui.element, component=STATIC / "curves.js"):

@@ -27,6 +27,8 @@ class Limits:
     """Of an opponent, for one move."""
     games: int = 50
     """Games being played or watched at the same time."""
+    processes: int = 8
+    """Games among them that take a process of their own: battles and console games."""
 
 
 @dataclass(frozen=True)

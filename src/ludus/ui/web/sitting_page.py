@@ -10,11 +10,15 @@ from ludus.core.errors import Failure, Usage
 from ludus.core.game import CHAMPION
 from ludus.ui.web.deal import THINKING
 from ludus.ui.web.game import GameElement, Json, describe, script_of
-from ludus.ui.web.sittings import RUN, YOU, Setup, Sitting, Sittings
+from ludus.ui.web.live_sitting import LiveSitting
+from ludus.ui.web.recordings import game_of
+from ludus.ui.web.sitting import MOST_WORD, YOU, Setup, Sitting
+from ludus.ui.web.sittings import RUN, Sittings
 
 FASTEST = next(iter(THINKING))
-NOT_SWITCHES = ("id", "against", "think", "token")
+NOT_SWITCHES = ("id", "against", "think", "token", "recording")
 """What an address may say beside rule switches."""
+MOST_BUTTONS = 16
 
 
 class SittingPage:
@@ -27,7 +31,7 @@ class SittingPage:
         self.asked = dict(client.request.query_params)
         self.element = GameElement(mode)
         for event, act in {"play": self._play, "hint": self._hint, "begin": self._begin,
-                           "describe": self._describe}.items():  # fmt: skip
+                           "describe": self._describe, "hold": self._hold}.items():  # fmt: skip
             self.element.on(event, act)
         self.element.on("undo", lambda: self._do(lambda sitting: sitting.undo()))
         self.element.on("pause", lambda: self.sitting and self.sitting.pause())
@@ -47,8 +51,19 @@ class SittingPage:
         switches = {name: value for name, value in self.asked.items() if name not in NOT_SWITCHES}
         given = {"seats": [], "rules": switches, "think": self.asked.get("think", FASTEST)}
         about = await describe(self.sittings, self.game, Setup.read(self.game, given).rules)
+        if recording := self.asked.get("recording", ""):
+            return await self._replay(recording, about)
         others = self.asked.get("against") or (CHAMPION if about["champion"] else about["bots"][-1])
-        await self._sit({**given, "seats": [YOU if self.mode == "play" else others, others]}, about)
+        alone = about["seats"] == 1 and "against" in self.asked  # then who is named plays
+        first = YOU if self.mode == "play" and not alone else others
+        await self._sit({**given, "seats": [first, others]}, about)
+
+    async def _replay(self, recording: str, about: Json) -> None:
+        self.sittings.recording(recording)  # refuses what is not in the list
+        if game_of(recording) != self.game.partition(":")[0]:
+            raise Usage(f"{recording} is no recording of {self.game}")
+        setup = Setup(self.game, (about["bots"][0],), FASTEST, (), recording)
+        await self._take(self.sittings.begin(setup), about)
 
     async def _sit(self, given: Json, about: Json | None = None) -> None:
         setup = Setup.read(self.game, given)
@@ -77,6 +92,8 @@ class SittingPage:
     def _leave(self) -> None:
         if self.sitting is not None:
             self.sitting.listeners.discard(self._show)
+        if isinstance(self.sitting, LiveSitting):
+            self.sitting.hold(())  # nobody is there to let go
 
     def _show(self) -> None:
         names = ("position", "hints", "status", "problem", "thinking", "paused")
@@ -89,6 +106,11 @@ class SittingPage:
         given = event.args
         if isinstance(given, list) and len(given) == 2 and all(type(each) is int for each in given):
             await self._do(lambda sitting: sitting.play(*given))
+
+    def _hold(self, event: GenericEventArguments) -> None:
+        held = event.args
+        if isinstance(self.sitting, LiveSitting) and isinstance(held, list) and len(held) <= MOST_BUTTONS:
+            self.sitting.hold(str(button)[:MOST_WORD] for button in held)
 
     async def _hint(self, event: GenericEventArguments) -> None:
         adviser = str(event.args)[:200]

@@ -5,7 +5,6 @@ Their code is imported in them alone: the server needs neither compiled rules no
 
 import asyncio
 import importlib
-import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -21,17 +20,21 @@ WAITING = 50
 
 
 class Workers:
-    def __init__(self, count: int = COUNT, waiting: int = WAITING) -> None:
-        self.count, self.waiting, self.jobs = count, waiting, 0
+    def __init__(self, count: int = COUNT, waiting: int = WAITING, engine: str = ENGINE) -> None:
+        """engine: the module whose functions they call"""
+        self.count, self.waiting, self.engine, self.jobs = count, waiting, engine, 0
         self._pool: ProcessPoolExecutor | None = None
+        self._closed = False
 
     async def ask(self, what: str, *args: Any) -> Any:
         """What a function of the engine gives. what: its name"""
+        if self._closed:
+            raise Failure("the page is being closed")
         if self.jobs >= self.waiting:
             raise Failure("too many people are playing now: reload the page in a moment")
         self.jobs += 1
         try:
-            return await asyncio.wrap_future(self._running().submit(call, what, args))
+            return await asyncio.wrap_future(self._running().submit(call, self.engine, what, args))
         except BrokenProcessPool:
             self._pool = None  # the next job starts another one
             raise Failure("the process that played was lost: reload the page to go on") from None
@@ -49,9 +52,10 @@ class Workers:
         return self._pool
 
     def close(self) -> None:
-        """At once, whatever they are thinking about: games go on from where they were."""
+        """At once and for good, whatever they are thinking about: games go on from where they were."""
+        self._closed = True
         if self._pool is not None:
-            for child in multiprocessing.active_children():
+            for child in list((self._pool._processes or {}).values()):  # those of others go on
                 processes.end(child)
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
@@ -63,5 +67,5 @@ def make_room() -> None:
         os.nice(5)
 
 
-def call(what: str, args: tuple[Any, ...]) -> Any:
-    return getattr(importlib.import_module(ENGINE), what)(*args)
+def call(engine: str, what: str, args: tuple[Any, ...]) -> Any:
+    return getattr(importlib.import_module(engine), what)(*args)

@@ -17,6 +17,7 @@ const path = require('path');
 const { previewChoices } = require('./actions');
 const { Encoder } = require('./encode');
 const { Game } = require('./game');
+const { moveFacts } = require('./moves');
 const { Watched } = require('./watched');
 
 class Bridge {
@@ -56,7 +57,8 @@ class Bridge {
     }
     const { actions, recordBytes } = this.encoder;
     const { previews, teams: packed } = this;
-    return { ready: { actions, recordBytes, previews, teams: packed, gen: this.dex.gen } };
+    const moves = lines ? moveFacts(this.dex) : null; // for people
+    return { ready: { actions, recordBytes, previews, teams: packed, gen: this.dex.gen, moves } };
   }
 
   /** teams: [[name, text], ...], as people export them or packed */

@@ -246,8 +246,9 @@ class Encoder {
     const present = !request.teamPreview;
     const mine = team.slice(0, TEAM).map((entry, i) =>
       View.own(dex, entry, present && i === 0 && entry.active, tracker.active[own]));
-    const foes = tracker.teams[opponent].filter(seen => !seen.active).slice(0, TEAM - 1);
+    const foes = tracker.teams[opponent].filter(seen => !seen.active);
     if (tracker.active[opponent]?.active) foes.unshift(tracker.active[opponent]);
+    foes.splice(TEAM);
     const theirs = foes.map(seen => View.opponent(dex, seen));
     const ourActive = mine[0]?.active && mine[0].hp ? mine[0] : null;
     const theirActive = theirs[0]?.active && theirs[0].hp ? theirs[0] : null;

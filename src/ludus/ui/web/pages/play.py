@@ -15,13 +15,13 @@ def register(site: Site) -> None:
     serve_scripts()
 
     @ui.page("/play")
-    def choose() -> None:
+    async def choose() -> None:
         with page_frame("Play"):
-            list_games("/play")
+            await list_games("/play")
 
     @ui.page("/play/{game}")
-    def play(game: str) -> None:
-        if game not in games.native_names():
-            return no_such_game(game)
+    async def play(game: str) -> None:
+        if not games.has_page(game):
+            return await no_such_game(game)
         with page_frame(f"Play {game}"):
             SittingPage(sittings, game, "play")

@@ -10,10 +10,12 @@ from fastapi import Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from nicegui import app, background_tasks, ui
 
+from ludus.core.errors import Failure
 from ludus.store.reader import RunReader
 from ludus.ui.web.frame import STATIC, page_frame
 from ludus.ui.web.hub import RUN, Busy, Hub, encoded, hub_of, told
 from ludus.ui.web.parts import CurvesView, RunView
+from ludus.ui.web.play_link import play_link
 from ludus.ui.web.site import Site
 from ludus.ui.web.watched import WatchedRun
 
@@ -38,8 +40,8 @@ def register(site: Site) -> None:
             return missing(GONE)
         background_tasks.create(asyncio.to_thread(run.begin))  # while the browser loads the page
         hub.subscribe(ui.context.client, RUN + name)
-        first, config = await asyncio.to_thread(lambda: (told(run), run.config()))
-        with page_frame(name), RunView(name, first, config):
+        first, config, link = await asyncio.to_thread(lambda: (told(run), run.config(), _link(name, run)))
+        with page_frame(name), RunView(name, first, config, link):
             CurvesView([name])
 
     @app.get("/data/{name}/curves")
@@ -69,6 +71,13 @@ def register(site: Site) -> None:
                     yield part
 
         return StreamingResponse(lines(), media_type="text/csv; charset=utf-8", headers=NOT_CACHED)
+
+
+def _link(name: str, run: WatchedRun) -> dict[str, Any] | None:
+    try:
+        return play_link(name, RunReader(run.folder).config)
+    except Failure:  # the page says what is wrong with it
+        return None
 
 
 async def _packed(hub: Hub, name: str, low: float | None, high: float | None) -> bytes | None:

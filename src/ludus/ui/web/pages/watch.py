@@ -13,6 +13,7 @@ from ludus.store.reader import find_runs
 from ludus.ui.web.deal import Deal
 from ludus.ui.web.frame import page_frame
 from ludus.ui.web.game import GameElement, Json, describe, list_games, no_such_game, script_of
+from ludus.ui.web.recordings import game_of, kinds, recordings
 from ludus.ui.web.site import Site
 from ludus.ui.web.sitting_page import SittingPage
 from ludus.ui.web.sittings import Sittings, shared
@@ -27,16 +28,16 @@ def register(site: Site) -> None:
     sittings = shared(site)
 
     @ui.page("/watch")
-    def choose() -> None:
+    async def choose() -> None:
         with page_frame("Watch"):
             _heading("Agents against agents")
-            list_games("/watch")
+            await list_games("/watch")
             _list_records(site.runs)
 
     @ui.page("/watch/{game}")
-    def watch(game: str) -> None:
-        if game not in games.native_names():
-            return no_such_game(game)
+    async def watch(game: str) -> None:
+        if not games.has_page(game):
+            return await no_such_game(game)
         with page_frame(f"Watch {game}"):
             SittingPage(sittings, game, "watch")
 
@@ -53,16 +54,22 @@ def _heading(text: str) -> None:
 
 def _list_records(runs: Path) -> None:
     _heading("Recorded games")
-    found = record_files(runs)
+    found, others = record_files(runs), list(recordings(runs))
+    if others:
+        with ui.element("ul"):
+            for name in others:
+                with ui.element("li"):
+                    ui.link(name, f"/watch/{game_of(name)}?recording={quote(name)}")
     for name, lines in found:
         ui.label(name)
         with ui.element("ul"):
             for line in lines:
                 with ui.element("li"):
                     ui.link(_short(line), f"/replay?text={quote(line)}")
-    if not found:
+    if not found and not others:
+        endings = " or ".join([RECORDS[1:], *(ending for _, ending in kinds())])
         ui.label(
-            f"None yet. Files that end in {RECORDS[1:]} in the folder of the runs are listed here: "
+            f"None yet. Files that end in {endings} in the folder of the runs are listed here: "
             "ludus play and ludus eval write them with --record."
         ).classes("note")
     with ui.element("form").props('action="/replay" method="get"').classes("bar"):

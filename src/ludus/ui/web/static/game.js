@@ -8,7 +8,8 @@ export default {
     <div class="stage"><div ref="board" class="drawing" :class="{shown: mode !== 'play'}" :aria-busy="!position"></div></div>
     <aside v-if="about && drawn">
       <div class="bar" role="group" aria-label="This game">
-        <template v-if="mode === 'play'">
+        <button type="button" v-if="about.page === 'live'" @click="$emit('pause')" :disabled="!position || position.over">{{ paused ? "Go on" : "Pause" }}</button>
+        <template v-else-if="mode === 'play'">
           <button type="button" @click="$emit('hint', adviser)" :disabled="!position || position.over || thinking">Hint</button>
           <button type="button" v-if="!about.hidden" @click="$emit('undo')" :disabled="!position || !position.number">Undo</button>
         </template>
@@ -24,17 +25,17 @@ export default {
           <button type="button" aria-label="Last position" @click="go(total)" :disabled="!position || position.number >= total">▶|</button>
           <label>Move <input type="range" min="0" :max="total" :value="position?.number ?? 0" @change="go(+$event.target.value)" aria-label="Move"></label>
         </template>
-        <button type="button" @click="copy" :disabled="!position?.text">{{ copied ? "Copied" : "Copy game" }}</button>
+        <button type="button" v-if="about.page === 'rules'" @click="copy" :disabled="!position?.text">{{ copied ? "Copied" : "Copy game" }}</button>
         <a class="button" v-if="mode !== 'replay' && position?.over && position.text" :href="'/replay?text=' + encodeURIComponent(position.text)">Replay</a>
       </div>
-      <label class="line">{{ mode === "replay" ? "Thoughts of" : "Hints by" }}
+      <label class="line" v-if="about.page !== 'live'">{{ mode === "replay" ? "Thoughts of" : "Hints by" }}
         <select v-model="adviser" @change="mode === 'replay' && $emit('adviser', adviser)">
           <option v-for="name in advisers" :value="name">{{ name }}</option>
         </select>
       </label>
-      <div class="hints" aria-live="polite">
+      <div class="hints" aria-live="polite" v-if="about.page !== 'live'">
         <p v-if="thinking" class="note">Thinking ...</p>
-        <p v-else-if="!hints" class="note">{{ position?.over ? "The game is over." : "What an agent would play: its best moves, and on a board where they are." }}</p>
+        <p v-else-if="!hints" class="note">{{ position?.over ? "The game is over." : about.page === "table" ? "What an agent would do, the likeliest first." : "What an agent would play: its best moves, and on a board where they are." }}</p>
         <table v-else-if="hints && hints.ideas.length">
           <caption class="soft">{{ hints.by }}<span v-if="hints.values.length">: {{ worth }}</span></caption>
           <thead><tr><th>Move</th><th class="number">Share</th><th class="number">Value</th></tr></thead>
@@ -52,15 +53,15 @@ export default {
         <label v-for="(_, seat) in seats" class="line">Seat {{ seat }}{{ about.marks[seat] ? " (" + about.marks[seat] + ")" : "" }}
           <select v-model="seats[seat]"><option v-for="name in players" :value="name">{{ name }}</option></select>
         </label>
-        <label class="line">Thinking time <select v-model="think"><option v-for="time in about.thinking" :value="time">{{ time }} a move</option></select></label>
+        <label class="line" v-if="about.thinking.length">Thinking time <select v-model="think"><option v-for="time in about.thinking" :value="time">{{ time }} a move</option></select></label>
         <label v-for="rule in about.switches" class="line" :title="rule.help">{{ rule.name.replaceAll("_", " ") }}
           <select v-if="rule.choices.length" v-model="rules[rule.name]" @change="describe"><option v-for="choice in rule.choices" :value="choice">{{ choice }}</option></select>
           <input v-else type="number" min="1" max="100" v-model="rules[rule.name]">
         </label>
         <button class="main">New game</button>
       </form>
-      <h2>Moves</h2>
-      <ol class="moves" tabindex="0" aria-label="Moves so far" ref="moves"><li v-for="[seat, said] in position?.log ?? []"><b>{{ names[seat] }}</b> {{ said }}</li></ol>
+      <h2 v-if="about.page === 'rules'">Moves</h2>
+      <ol class="moves" v-if="about.page === 'rules'" tabindex="0" aria-label="Moves so far" ref="moves"><li v-for="[seat, said] in position?.log ?? []"><b>{{ names[seat] }}</b> {{ said }}</li></ol>
     </aside>
   </div>
   <dialog ref="dialog" aria-label="Showdown"><div ref="explained"></div><form method="dialog"><button class="main" autofocus>Go on</button></form></dialog>
@@ -69,7 +70,7 @@ export default {
     mode: String, script: String, about: Object, position: Object, names: Array, status: String, problem: String,
     hints: Object, thinking: Boolean, paused: Boolean, setup: Object, total: Number,
   },
-  emits: ["play", "hint", "undo", "pause", "step", "go", "adviser", "begin", "describe"],
+  emits: ["play", "hold", "hint", "undo", "pause", "step", "go", "adviser", "begin", "describe"],
   data() {
     return { adviser: "", seats: [], think: "", rules: {}, copied: false, drawn: false };
   },
@@ -96,7 +97,8 @@ export default {
     async load() {
       if (!this.script) return;
       const module = await import(this.script);
-      this.board = module.default(this.$refs.board, (action) => this.$emit("play", action, this.position.number));
+      this.board = module.default(this.$refs.board, (action) => this.$emit("play", action, this.position.number),
+        (buttons) => this.$emit("hold", buttons));
       this.draw();
     },
     fill() {

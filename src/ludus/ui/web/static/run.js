@@ -1,6 +1,6 @@
 // One run: its facts, and in tabs its curves (the slot), opponents, events, configuration and checkpoints.
 export default {
-  props: { name: String, initial: Object, config: Array, budget: Number },
+  props: { name: String, initial: Object, config: Array, budget: Number, link: Object },
   template: `
     <div>
       <p v-if="gone" class="panel problem" role="alert">This run was deleted or moved while you watched it.
@@ -16,6 +16,7 @@ export default {
         <div><dt>Time</dt><dd>{{ clock(facts.seconds) }}{{ facts.left === null ? "" : ", " + clock(facts.left) + " left" }}</dd></div>
         <div><dt>Best</dt><dd>{{ facts.best ? number(facts.best.measure) + " " + facts.best.name + " at " + whole(facts.best.decisions) : "none yet" }}</dd></div>
       </dl>
+      <p v-if="link" class="play"><a v-if="link.href" :href="link.href">{{ link.text }}</a><span v-else class="note">{{ link.text }}</span></p>
       <progress v-if="facts" class="whole" :value="facts.share" max="1" aria-label="Progress"></progress>
       <div class="tabs" role="tablist" aria-label="About this run" @keydown="step">
         <button v-for="tab in tabs" type="button" role="tab" :id="'tab-' + tab.key" :aria-controls="'panel-' + tab.key"
