@@ -5,7 +5,6 @@ goes on when both have. `submit` hands in decisions and `collect` waits for what
 can be made for rows that are ready. `step` does both.
 """
 
-from base64 import b64decode
 from typing import NamedTuple
 
 import numpy as np
@@ -23,12 +22,17 @@ SEATS = 2
 RUNNING, ENDED = 0, 1
 """States of a battle; the others (cut off, broken) end it without a result."""
 STATS = ("won", "turns", "fainted", "failed_moves", "switches", *(f"reward_{part}" for part in PARTS))
+COUNTERS = (
+    "processes", "lost", "battles", "ticks", "bytes_in", "bytes_out", "refused", "simulator_s", "encoding_s",
+    "serialisation_s",
+)  # fmt: skip
+"""What `counters` gives: see `bridge.Meters`."""
 
 
 def make_spec(game: str, actions: int, rewards: Rewards) -> Spec:
     return Spec(
-        game=game, seats=SEATS, actions=actions, parts=parts(), stats=STATS, zero_sum=rewards.zero_sum,
-        hidden=True,
+        game=game, seats=SEATS, actions=actions, parts=parts(), stats=STATS, counters=COUNTERS,
+        zero_sum=rewards.zero_sum, hidden=True,
     )  # fmt: skip
 
 
@@ -132,6 +136,13 @@ class PokemonTable(Table):
                 return next(one for one in self._in_flight if one.node == tick.node)
         return None
 
+    def counters(self) -> np.ndarray:
+        told = self.pool.meters
+        spent_ms = np.array([told.simulator_ms, told.encoding_ms, told.serialisation_ms])
+        lost, refused = sum(told.lost.values()), told.unavailable + told.invalid
+        counts = [told.processes, lost, told.starts, told.ticks, told.bytes_in, told.bytes_out, refused]
+        return np.concatenate([counts, spent_ms / 1000])
+
     def close(self) -> None:
         self.pool.close()
 
@@ -209,7 +220,7 @@ class PokemonTable(Table):
         self.errors += map(tuple, said["errors"])
         if said["battles"]:
             self._pay(np.array(said["battles"]))
-        decisions = np.frombuffer(b64decode(said["decisions"]), self._wire)
+        decisions = np.frombuffer(said["decisions"], self._wire)
         if decisions["last"].any():
             self._last_seen += list(decisions[decisions["last"]])
             decisions = decisions[~decisions["last"]]

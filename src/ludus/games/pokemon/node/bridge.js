@@ -1,6 +1,7 @@
 'use strict';
 /**
- * Bridge: many battles in one process. Each line that comes in is a tick and is answered by one line.
+ * Bridge: many battles in one process. Each line that comes in is a tick and is answered by one line, after
+ * which come as many bytes as it says: observations are by far the longest part, and need no text.
  *
  * Started as: node bridge.js FOLDER_OF_POKEMON_SHOWDOWN fast|plain
  * First line in:  { format, maxTurns, lines, watching, teams: null or [[name, text], ...] }
@@ -8,8 +9,8 @@
  * A tick in:  { tick, start: [[row, seed, number], ...], act: [row, side, action, row, side, action, ...],
  *               stop: [row, ...] }, and for battles that are played elsewhere, of which only lines come here,
  *             { watch: [[row, side], ...], feed: [[row, [line, ...]], ...], decide: [row, ...] }
- * A tick out: { tick, battles: [Game.result, ...], decisions: base64 of the encoder's records,
- *               choices: [[row, text], ...], errors, said, meters }
+ * A tick out: { tick, battles: [Game.result, ...], choices: [[row, text], ...], errors, said, meters,
+ *               bytes: how long the encoder's records are, which follow the line }
  */
 
 const fs = require('fs');
@@ -18,6 +19,8 @@ const { previewChoices } = require('./actions');
 const { Encoder } = require('./encode');
 const { Game } = require('./game');
 const { Watched } = require('./watched');
+
+const NOTHING = Buffer.alloc(0);
 
 class Bridge {
   constructor(simulator) {
@@ -28,7 +31,8 @@ class Bridge {
     this.errors = [];
     this.readingMs = 0; // of lines, within a tick
     this.meters = {
-      starts: 0, ticks: 0, bytesIn: 0, bytesOut: 0, simulatorMs: 0, encodingMs: 0,
+      starts: 0, ticks: 0, bytesIn: 0, bytesOut: 0,
+      simulatorMs: 0, encodingMs: 0, serialisationMs: 0, // the last one of messages, pipes included
       unavailable: 0, invalid: 0, // choices that the simulator refused
       defaults: 0, // decisions that it had to make
     };
@@ -131,20 +135,27 @@ class Bridge {
     this.battles = [];
     this.errors = [];
     this.said = [];
-    const decisions = encoder.take();
+    const records = encoder.take();
     meters.ticks++;
     meters.simulatorMs += simulated - began - this.readingMs;
     meters.encodingMs += performance.now() - simulated + this.readingMs;
     this.readingMs = 0;
-    return { tick, battles, decisions, choices, errors, said, meters };
+    const answer = { tick, battles, choices, errors, said, meters, bytes: records.length };
+    return { answer, records };
   }
-}
 
-/** An answer as bytes. Its long part needs no quoting, so JSON doesn't look through it. */
-function lineOf({ decisions, ...answer }) {
-  if (decisions === undefined) return Buffer.from(`${JSON.stringify(answer)}\n`);
-  const head = Buffer.from(`${JSON.stringify(answer).slice(0, -1)},"decisions":"`);
-  return Buffer.concat([head, Buffer.from(decisions, 'latin1'), Buffer.from('"}\n')]);
+  /** line: a message; says the answer */
+  hear(line) {
+    const began = performance.now();
+    const given = JSON.parse(line);
+    const parsed = performance.now();
+    const { answer, records } = this.encoder ? this.tick(given) : { answer: this.open(given), records: NOTHING };
+    const answered = performance.now();
+    this.meters.bytesIn += line.length + 1;
+    const head = Buffer.from(`${JSON.stringify(answer)}\n`);
+    this.meters.bytesOut += write(Buffer.concat([head, records]));
+    this.meters.serialisationMs += parsed - began + performance.now() - answered;
+  }
 }
 
 /** Writing waits for the reader, so that no more than a tick is ever kept here. */
@@ -164,19 +175,12 @@ function main(showdown, speed) {
   const simulator = path.join(path.resolve(showdown), 'dist', 'sim');
   if (speed === 'fast') require('./fast')(simulator);
   const bridge = new Bridge(simulator);
-  let opened = false;
   let rest = '';
   process.stdin.setEncoding('utf8');
   process.stdin.on('data', chunk => {
     const lines = (rest + chunk).split('\n');
     rest = lines.pop();
-    for (const line of lines) {
-      bridge.meters.bytesIn += line.length + 1;
-      const given = JSON.parse(line);
-      const answer = opened ? bridge.tick(given) : bridge.open(given);
-      opened = true;
-      bridge.meters.bytesOut += write(lineOf(answer));
-    }
+    for (const line of lines) bridge.hear(line);
   });
   process.stdin.on('end', () => process.exit(0));
   process.on('SIGINT', () => {}); // who started us decides when to stop

@@ -231,11 +231,11 @@ class Encoder {
     this.count--;
   }
 
-  /** All decisions since the last call, as base64. */
+  /** All decisions since the last call, as bytes that are good until the next. */
   take() {
-    const text = this.buffer.toString('base64', 0, this.count * this.recordBytes);
+    const records = this.buffer.subarray(0, this.count * this.recordBytes);
     this.count = 0;
-    return text;
+    return records;
   }
 
   observe(start, tracker, request) {
