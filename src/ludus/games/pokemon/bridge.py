@@ -69,7 +69,7 @@ class Meters:
     bytes_in: int = 0
     bytes_out: int = 0
     simulator_ms: float = 0.0
-    """By the clock, as the two below."""
+    """Of CPU, as the two below."""
     encoding_ms: float = 0.0
     """Reading the simulator's lines and writing observations, in Node."""
     serialisation_ms: float = 0.0

@@ -22,6 +22,12 @@ const { Watched } = require('./watched');
 
 const NOTHING = Buffer.alloc(0);
 
+/** What this process has used of a core. By the clock, writing would count whoever it wakes. */
+function cpuMs() {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 class Bridge {
   constructor(simulator) {
     this.simulator = simulator;
@@ -29,10 +35,10 @@ class Bridge {
     this.said = [];
     this.battles = [];
     this.errors = [];
-    this.readingMs = 0; // of lines, within a tick
+    this.readingMs = 0; // of lines, within a tick, by the clock
     this.meters = {
       starts: 0, ticks: 0, bytesIn: 0, bytesOut: 0,
-      simulatorMs: 0, encodingMs: 0, serialisationMs: 0, // the last one of messages, pipes included
+      simulatorMs: 0, encodingMs: 0, serialisationMs: 0, // of CPU; the last one is of messages
       unavailable: 0, invalid: 0, // choices that the simulator refused
       defaults: 0, // decisions that it had to make
     };
@@ -81,6 +87,7 @@ class Bridge {
 
   tick({ tick, start = [], act = [], stop = [], watch = [], feed = [], decide = [] }) {
     const began = performance.now();
+    const before = cpuMs();
     const touched = new Set();
     const choices = [];
     for (const row of stop) this.stop(row);
@@ -100,10 +107,16 @@ class Bridge {
       } else choices.push([row, game.choose(action)]);
     }
     for (const row of touched) this.rows.get(row).advance();
-    const simulated = performance.now();
+    const simulated = cpuMs();
+    const reading = this.readingMs / (performance.now() - began);
     for (const row of touched) this.rows.get(row).report();
     for (const row of decide) this.decide(row, choices);
-    return this.answer(tick, choices, began, simulated);
+    const { meters } = this;
+    this.readingMs = 0;
+    meters.ticks++;
+    meters.simulatorMs += (1 - reading) * (simulated - before);
+    meters.encodingMs += reading * (simulated - before) + cpuMs() - simulated;
+    return this.answer(tick, choices);
   }
 
   feed(row, lines) {
@@ -130,31 +143,27 @@ class Bridge {
     this.rows.delete(row);
   }
 
-  answer(tick, choices, began, simulated) {
+  answer(tick, choices) {
     const { battles, errors, said, meters, encoder } = this;
     this.battles = [];
     this.errors = [];
     this.said = [];
     const records = encoder.take();
-    meters.ticks++;
-    meters.simulatorMs += simulated - began - this.readingMs;
-    meters.encodingMs += performance.now() - simulated + this.readingMs;
-    this.readingMs = 0;
     const answer = { tick, battles, choices, errors, said, meters, bytes: records.length };
     return { answer, records };
   }
 
   /** line: a message; says the answer */
   hear(line) {
-    const began = performance.now();
+    const before = cpuMs();
     const given = JSON.parse(line);
-    const parsed = performance.now();
+    const parsed = cpuMs();
     const { answer, records } = this.encoder ? this.tick(given) : { answer: this.open(given), records: NOTHING };
-    const answered = performance.now();
+    const answered = cpuMs();
     this.meters.bytesIn += line.length + 1;
     const head = Buffer.from(`${JSON.stringify(answer)}\n`);
     this.meters.bytesOut += write(Buffer.concat([head, records]));
-    this.meters.serialisationMs += parsed - began + performance.now() - answered;
+    this.meters.serialisationMs += parsed - before + cpuMs() - answered;
   }
 }
 
