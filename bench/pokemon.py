@@ -222,13 +222,14 @@ def speed_up(seconds: float, rows: int) -> None:
 
 def hashes(speed: str, format: str, first: int, count: int) -> list[str]:
     from ludus.games.pokemon import install
+    from ludus.games.pokemon.bridge import NODE_FLAGS
 
-    program = str(install.NODE_FILES / "compare.js")
-    command = [install.find_node(), program, str(install.showdown()), speed, format, str(first), str(count)]
+    program, numbers = str(install.NODE_FILES / "compare.js"), (str(first), str(count))
+    command = [install.find_node(), *NODE_FLAGS, program, str(install.showdown()), speed, format, *numbers]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def compare(battles: int, at_once: int = 25) -> None:
+def compare(battles: int, at_once: int = 125) -> None:
     """How many battles of the faster simulator have the log of the untouched one."""
     from figures import figure
 
@@ -237,9 +238,7 @@ def compare(battles: int, at_once: int = 25) -> None:
     work = [(format, first, min(at_once, each - first)) for format in FORMATS for first in starts]
     same = total = 0
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        plain = pool.map(lambda part: hashes("plain", *part), work)
-        fast = pool.map(lambda part: hashes("fast", *part), work)
-        for ours, theirs in zip(fast, plain, strict=True):
+        for ours, theirs in pool.map(lambda part: (hashes("fast", *part), hashes("plain", *part)), work):
             total += len(theirs)
             same += sum(one == other for one, other in zip(ours, theirs, strict=True))
             print(f"{same} of {total} are the same", file=sys.stderr, flush=True)
