@@ -21,6 +21,8 @@ from ludus.games.pokemon.server_pool import ServerPool
 SEATS = 2
 RUNNING, ENDED = 0, 1
 """States of a battle; the others (cut off, broken) end it without a result."""
+SPLIT = 16
+"""Rows from which on two ticks are faster than one."""
 STATS = ("won", "turns", "fainted", "failed_moves", "switches", *(f"reward_{part}" for part in PARTS))
 COUNTERS = (
     "processes", "lost", "battles", "ticks", "bytes_in", "bytes_out", "refused", "simulator_s", "encoding_s",
@@ -163,7 +165,8 @@ class PokemonTable(Table):
     def _submit_all(self, rows: np.ndarray, actions: np.ndarray | None = None) -> None:
         """Rows whose battles can go on, or must be started anew."""
         # Two ticks for each process: one answer is read here while the other is being simulated.
-        for half in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
+        middle = len(rows) // 2 if len(rows) >= SPLIT else len(rows)
+        for half in (rows[:middle], rows[middle:]):
             chosen = None if actions is None else actions[: len(half)]
             actions = None if actions is None else actions[len(half) :]
             for node in range(len(self.pool)):

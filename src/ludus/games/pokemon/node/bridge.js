@@ -99,12 +99,12 @@ class Bridge {
     for (const [row, side] of watch) this.rows.set(row, new Watched(this.dex, this.previews, side));
     for (const [row, lines] of feed) this.feed(row, lines);
     for (let i = 0; i < act.length; i += 3) {
-      const [row, side, action] = act.slice(i, i + 3);
+      const row = act[i];
       const game = this.rows.get(row);
       if (game instanceof Game) {
-        game.act(side, action);
+        game.act(act[i + 1], act[i + 2]);
         touched.add(row);
-      } else choices.push([row, game.choose(action)]);
+      } else choices.push([row, game.choose(act[i + 2])]);
     }
     for (const row of touched) this.rows.get(row).advance();
     const simulated = cpuMs();
