@@ -163,15 +163,19 @@ def training(seconds: float) -> None:
             while process.poll() is None and len(lines_of(metrics)) < UPDATES:
                 time.sleep(0.5)
             before, began, start = cpu_by_process(leader), time.perf_counter(), len(lines_of(metrics))
-            time.sleep(seconds)
-            after, took = cpu_by_process(leader), time.perf_counter() - began
+            after = dict(before)
+            while (took := time.perf_counter() - began) < seconds:
+                time.sleep(0.5)
+                after |= cpu_by_process(leader)  # those that end keep what they had
             lines = lines_of(metrics)[start:]
         finally:
             process.terminate()
             errors = process.communicate()[1]
     if not lines:
         raise SystemExit(f"the training failed:\n{errors[-2000:]}")
-    spent = {kind: sum(after[kind].values()) - sum(before[kind].values()) for kind in after}
+    spent = dict.fromkeys(("node", "learner", "workers"), 0.0)
+    for (pid, kind), cpu_s in after.items():
+        spent[kind] += cpu_s - before.get((pid, kind), 0.0)
     total = sum(spent.values())
     node = np.array([sum(line[f"table/{name}"] for line in lines) for name in NODE_TIME])
     shares = spent.pop("node") * node / node.sum()
@@ -187,17 +191,17 @@ def lines_of(metrics: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
-def cpu_by_process(leader) -> dict[str, dict[int, float]]:
-    """Seconds of CPU of the learner's process and of all that it started: kind -> id -> seconds."""
+def cpu_by_process(leader) -> dict[tuple[int, str], float]:
+    """Seconds of CPU of the learner's process and of all that it started, by id and what it is."""
     import psutil
 
-    found: dict[str, dict[int, float]] = {"node": {}, "learner": {}, "workers": {}}
+    found = {}
     with contextlib.suppress(psutil.NoSuchProcess):
         for one in (leader, *leader.children(recursive=True)):
             with contextlib.suppress(psutil.Error):  # it has just ended
                 times = one.cpu_times()
                 kind = "learner" if one == leader else "node" if one.name() == "node" else "workers"
-                found[kind][one.pid] = times.user + times.system
+                found[one.pid, kind] = times.user + times.system
     return found
 
 
