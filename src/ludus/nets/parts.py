@@ -138,7 +138,7 @@ class Tokens(nn.Module):
 
     def _embedded(self, ids: Tensor) -> Tensor:
         """[B, N, K, embedding]"""
-        table = torch.cat([embed.weight for embed in self.embeddings])
+        table = torch.cat(list(self.embeddings.parameters()))
         places = ids.long() + self.starts
         # On a CPU, the gradient of an embedding takes five times as long as that of an index.
         return functional.embedding(places, table) if table.is_cuda else table[places]

@@ -69,7 +69,7 @@ class Tokens(NamedTuple):
     """A part of tokens: T things with K ids each, and numbers of their own."""
 
     name: str
-    count: int
+    things: int
     vocabulary: tuple[int, ...]
     starts: np.ndarray
     """int64 [K]: where each column's embeddings begin in the table of all."""
@@ -123,7 +123,7 @@ class PartsReader:
 
     def _given(self, tokens: Tokens) -> int:
         """What the layer of one token is given."""
-        owned = sum(place.stop - place.start for place in tokens.owned) // tokens.count
+        owned = sum(place.stop - place.start for place in tokens.owned) // tokens.things
         return len(tokens.vocabulary) * self.config.embedding + owned
 
     def load(self, named: Named) -> None:
@@ -153,7 +153,7 @@ class PartsReader:
 
     def _mixed(self, tokens: Tokens, ids: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """ids: int [N, T, K]; numbers: [N, numbers] -> [N, T * token]"""
-        n, rows = len(ids), len(ids) * tokens.count
+        n, rows = len(ids), len(ids) * tokens.things
         embedded = self._tables[tokens.name].take(ids + tokens.starts, 0).reshape(rows, -1)
         owned = [numbers[:, place].reshape(rows, -1) for place in tokens.owned]
         weight, bias = self._layers[tokens.name]
