@@ -2,7 +2,8 @@
 
 Random play in gen9randombattle, with full observations for both seats; then the other library, poke-env, at
 random over a websocket with the same version of the simulator; then a training. Five minutes on two quiet
-cores. `--same N` compares the logs of N battles of the faster simulator with the untouched one, instead.
+cores. `--training` does the last part alone; `--same N` instead compares the logs of N battles of the faster
+simulator with those of the untouched one.
 """
 
 import argparse
@@ -25,6 +26,8 @@ FORMATS = ("gen9randombattle", "gen9randomdoublesbattle", "gen7randombattle", "g
 CONCURRENCY = (8, 24, 48)
 """Battles at once over the websocket; the best counts."""
 MARK = "result "
+NODE_TIME = ("simulator_s", "encoding_s", "serialisation_s")
+"""Counters of a table: what Node's processes spend their time on."""
 LONGEST_S = 150.0
 """Of our own battles: a machine that does other work as well plays fewer."""
 UPDATES = 3
@@ -70,20 +73,23 @@ class Player:
         self, seconds: float, battles: float = np.inf, watch: Callable[[], None] = lambda: None
     ) -> "Cost":
         """Until one of the limits is reached. watch: called at every step"""
-        meters = self.table.pool.meters
-        before = meters.simulator_ms, meters.encoding_ms
+        before = spent_s(self.table)
         first, decisions = self.battles, self.decisions
         python, node, began = time.process_time(), self.table.pool.cpu_s(), time.perf_counter()
         while time.perf_counter() - began < seconds and self.battles - first < battles:
             self.step()
             watch()
-        simulator, encoding = meters.simulator_ms - before[0], meters.encoding_ms - before[1]
-        node_s = self.table.pool.cpu_s() - node
+        spent = spent_s(self.table) - before
+        simulator, *rest = (self.table.pool.cpu_s() - node) * spent / spent.sum()
         return Cost(
             time.perf_counter() - began, self.battles - first, self.decisions - decisions,
-            time.process_time() - python, node_s * simulator / (simulator + encoding),
-            node_s * encoding / (simulator + encoding),
+            time.process_time() - python, simulator, sum(rest),
         )  # fmt: skip
+
+
+def spent_s(table) -> np.ndarray:
+    """Node's time for the simulator, observations and messages, [3]."""
+    return table.counters()[[table.spec.counters.index(name) for name in NODE_TIME]]
 
 
 class Cost(NamedTuple):
@@ -142,41 +148,51 @@ def ours(battles: int, rows: int, processes: int) -> Cost:
     return cost
 
 
-def training(seconds: float, encoding_share: float) -> None:
-    """Whose CPU a training with the default preset takes. encoding_share: of Node's time"""
+def training(seconds: float) -> None:
+    """Whose CPU a training with the default preset takes. The run's metrics tell how Node spends its own."""
     import psutil
 
     from figures import figure
 
     with tempfile.TemporaryDirectory() as folder:
-        told = ["train", "pokemon", "--run", f"{folder}/run", "--eval-every", "0"]
-        command = [sys.executable, "-m", "ludus.cli", *told]
+        asked = ["train", "pokemon", "--run", f"{folder}/run", "--eval-every", "0"]
+        command = [sys.executable, "-m", "ludus.cli", *asked]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             leader, metrics = psutil.Process(process.pid), Path(folder, "run", "metrics.jsonl")
-            while process.poll() is None and not (metrics.exists() and lines_in(metrics) >= UPDATES):
+            while process.poll() is None and len(lines_of(metrics)) < UPDATES:
                 time.sleep(0.5)
-            before, began = cpu_by_process(leader), time.perf_counter()
-            time.sleep(seconds)
-            after, took = cpu_by_process(leader), time.perf_counter() - began
+            before, began, start = cpu_by_process(leader), time.perf_counter(), len(lines_of(metrics))
+            after = dict(before)
+            while (took := time.perf_counter() - began) < seconds:
+                time.sleep(0.5)
+                after |= cpu_by_process(leader)  # those that end keep what they had
+            lines = lines_of(metrics)[start:]
         finally:
             process.terminate()
             errors = process.communicate()[1]
-    if not after:
+    if not lines:
         raise SystemExit(f"the training failed:\n{errors[-2000:]}")
-    spent = {key: cpu_s - before.get(key, 0.0) for key, cpu_s in after.items()}
+    spent = dict.fromkeys(("node", "learner", "workers"), 0.0)
+    for (pid, kind), cpu_s in after.items():
+        spent[kind] += cpu_s - before.get((pid, kind), 0.0)
     total = sum(spent.values())
-    node = sum(cpu_s for (_, is_node), cpu_s in spent.items() if is_node)
-    figure("pokemon.sim_share", 100 * node * (1 - encoding_share) / total, "% of the CPU of a training")
+    node = np.array([sum(line[f"table/{name}"] for line in lines) for name in NODE_TIME])
+    shares = spent.pop("node") * node / node.sum()
+    parts = dict(zip(("sim", "encoding", "serialisation"), shares, strict=True)) | spent
+    for name, cpu_s in parts.items():
+        figure(f"pokemon.{name}_share", 100 * cpu_s / total, "% of the CPU of a training")
     figure("pokemon.cores_busy", 100 * total / took / (os.cpu_count() or 1), "% of all cores")
 
 
-def lines_in(path: Path) -> int:
-    return path.read_text().count("\n")
+def lines_of(metrics: Path) -> list[dict[str, float]]:
+    """Those that are complete."""
+    text = metrics.read_text() if metrics.exists() else ""
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
-def cpu_by_process(leader) -> dict[tuple[int, bool], float]:
-    """Seconds of CPU of a process and all that it started, by id and whether it is Node."""
+def cpu_by_process(leader) -> dict[tuple[int, str], float]:
+    """Seconds of CPU of the learner's process and of all that it started, by id and what it is."""
     import psutil
 
     found = {}
@@ -184,7 +200,8 @@ def cpu_by_process(leader) -> dict[tuple[int, bool], float]:
         for one in (leader, *leader.children(recursive=True)):
             with contextlib.suppress(psutil.Error):  # it has just ended
                 times = one.cpu_times()
-                found[one.pid, one.name() == "node"] = times.user + times.system
+                kind = "learner" if one == leader else "node" if one.name() == "node" else "workers"
+                found[one.pid, kind] = times.user + times.system
     return found
 
 
@@ -209,13 +226,14 @@ def speed_up(seconds: float, rows: int) -> None:
 
 def hashes(speed: str, format: str, first: int, count: int) -> list[str]:
     from ludus.games.pokemon import install
+    from ludus.games.pokemon.bridge import NODE_FLAGS
 
-    program = str(install.NODE_FILES / "compare.js")
-    command = [install.find_node(), program, str(install.showdown()), speed, format, str(first), str(count)]
+    program, numbers = str(install.NODE_FILES / "compare.js"), (str(first), str(count))
+    command = [install.find_node(), *NODE_FLAGS, program, str(install.showdown()), speed, format, *numbers]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def compare(battles: int, at_once: int = 25) -> None:
+def compare(battles: int, at_once: int = 125) -> None:
     """How many battles of the faster simulator have the log of the untouched one."""
     from figures import figure
 
@@ -224,9 +242,7 @@ def compare(battles: int, at_once: int = 25) -> None:
     work = [(format, first, min(at_once, each - first)) for format in FORMATS for first in starts]
     same = total = 0
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        plain = pool.map(lambda part: hashes("plain", *part), work)
-        fast = pool.map(lambda part: hashes("fast", *part), work)
-        for ours, theirs in zip(fast, plain, strict=True):
+        for ours, theirs in pool.map(lambda part: (hashes("fast", *part), hashes("plain", *part)), work):
             total += len(theirs)
             same += sum(one == other for one, other in zip(ours, theirs, strict=True))
             print(f"{same} of {total} are the same", file=sys.stderr, flush=True)
@@ -303,6 +319,7 @@ def main() -> None:
     parser.add_argument("--battles", type=int, default=2000, help="of ours, while memory is watched")
     parser.add_argument("--rival-battles", type=int, default=80, help="of poke-env, at each concurrency")
     parser.add_argument("--seconds", type=float, default=40, help="of training, after its start")
+    parser.add_argument("--training", action="store_true", help="only measure a training")
     parser.add_argument("--same", type=int, metavar="N", help="only compare the logs of N battles")
     parser.add_argument("--rival", help=argparse.SUPPRESS)
     parser.add_argument("--at-once", type=int, help=argparse.SUPPRESS)
@@ -315,12 +332,14 @@ def main() -> None:
     install.install()
     if args.same:
         return compare(args.same)
+    if args.training:
+        return training(args.seconds)
     cost = ours(args.battles, args.rows, args.processes)
     speed, per_cpu = rival(args.rival_battles)
     figure("pokemon.vs_poke_env", cost.battles / cost.seconds / speed, "x")
     # On a machine that does other work as well, this one tells more.
     figure("pokemon.vs_poke_env_per_cpu", cost.battles / cost.cpu_s / per_cpu, "x")
-    training(args.seconds, cost.encoding_s / (cost.encoding_s + cost.simulator_s))
+    training(args.seconds)
     speed_up(args.seconds / 5, args.rows // 8)
 
 

@@ -372,6 +372,8 @@ def _flat(switches: tuple[tuple[str, ...], ...]) -> list[str]:
 
 def main(args: list[str] | None = None) -> None:
     """Run a command and exit: 0 done, 1 failed, 2 can't be done as written, 130 interrupted."""
+    # Torch's threads would spin while they wait for each other: ten times the CPU where others use the cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     args = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in args
     args = [word for word in args if word != "--debug"]

@@ -30,6 +30,7 @@ class StepActor:
         self.spent: dict[str, float] = defaultdict(float)
         """Seconds of what is not inference in `decide`, of the block that is being filled."""
         self.idle_since = time.perf_counter()
+        self.counted = np.zeros(len(self.spec.counters))  # by the table, until the last block
         self.turn = seating.start(table.reset(seeds.derive(plan.seed, "worker", index, "table")))
 
     def decide(self, turn: Turn, block: Block, t: int) -> np.ndarray:
@@ -68,6 +69,8 @@ class StepActor:
             "waiting": begun - self.idle_since,
         }  # fmt: skip
         self.idle_since = clock()
+        counted = self.table.counters()
+        report.counters, self.counted = counted - self.counted, counted
         return report
 
     def snapshot(self) -> dict[str, Any]:

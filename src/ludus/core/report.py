@@ -16,6 +16,8 @@ class Report:
     stats: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """Sums over finished games and over the seats of the learning policy, as `seats` counts them."""
     seats: int = 0
+    counters: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """What the table counted of its own work, as `spec.counters` names it."""
     begun: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
     seated: dict[str, int] = field(default_factory=dict)

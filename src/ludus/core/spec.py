@@ -65,6 +65,8 @@ class Spec:
     """One game's whole state as a fixed-size record; None for games that live elsewhere."""
     stats: tuple[str, ...] = ()
     """Names of what a finished game reports for each seat."""
+    counters: tuple[str, ...] = ()
+    """Names of what a table counts of its own work, such as the time of a simulator that it drives."""
     zero_sum: bool = True
     hidden: bool = False
     """Whether a seat is kept from seeing part of the state."""

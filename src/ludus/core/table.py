@@ -59,6 +59,10 @@ class Table(Protocol):
 
     def close(self) -> None: ...
 
+    def counters(self) -> np.ndarray:
+        """What it has counted since it was made, float64 [len(spec.counters)]."""
+        return np.zeros(len(self.spec.counters))
+
     def snapshot(self) -> dict[str, Any]:
         """Everything that its future depends on; empty if its games can't be kept."""
         return {}

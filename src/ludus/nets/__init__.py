@@ -57,8 +57,12 @@ class NetConfig:
 
     def is_plain(self, spec: Spec) -> bool:
         """Whether a worker can compute choices with a few matrix products, without torch."""
-        one = len(spec.parts) == 1 and not self.reads_images(spec) and spec.parts[0].kind != "tokens"
-        return one and spec.actions > 0 and not self.memory
+        kinds = {part.kind for part in spec.parts}
+        if len(spec.parts) == 1:
+            able = not self.reads_images(spec) and "tokens" not in kinds
+        else:
+            able = "image" not in kinds and not self.attention
+        return able and spec.actions > 0 and not self.memory
 
 
 class Memory:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ludus.core.spec import Part, Spec, image_shape
 from ludus.nets import NetConfig
@@ -100,6 +101,8 @@ class PartsReader(nn.Module):
 class Tokens(nn.Module):
     """Things with ids and numbers: embedded, mixed by self-attention if asked for, and put side by side."""
 
+    starts: Tensor
+
     def __init__(self, part: Part, numbers: int, config: NetConfig) -> None:
         super().__init__()
         embeddings = [nn.Embedding(size, config.embedding) for size in part.vocabulary]
@@ -107,6 +110,8 @@ class Tokens(nn.Module):
             # Most names are rare: as large as the numbers, they would drown them in noise for a long time.
             nn.init.normal_(embed.weight, std=0.1)
         self.embeddings = nn.ModuleList(embeddings)
+        starts = torch.tensor([0, *part.vocabulary[:-1]]).cumsum(0)  # of each column, in a table of all
+        self.register_buffer("starts", starts, persistent=False)
         given = len(part.vocabulary) * config.embedding + numbers
         self.layer = orthogonal(nn.Linear(given, config.token), math.sqrt(2))
         self.attention = nn.Sequential(
@@ -121,9 +126,22 @@ class Tokens(nn.Module):
 
     def forward(self, ids: Tensor, numbers: list[Tensor]) -> Tensor:
         """ids: int [B, N, K]; numbers: [B, N, M] each -> [B, N * token]"""
-        embedded = [embed(ids[:, :, k].int()) for k, embed in enumerate(self.embeddings)]
-        tokens = torch.relu(self.layer(torch.cat([*embedded, *numbers], 2)))
-        return self.attention(tokens).flatten(1)
+        embedded = self._embedded(ids).flatten(2)
+        # Two products in the place of one: numbers need no gradient.
+        own, others = self.layer.weight.split(
+            [embedded.shape[2], self.layer.in_features - embedded.shape[2]], 1
+        )
+        tokens = functional.linear(embedded, own, self.layer.bias)
+        if numbers:
+            tokens = tokens + functional.linear(torch.cat(numbers, 2), others)
+        return self.attention(torch.relu(tokens)).flatten(1)
+
+    def _embedded(self, ids: Tensor) -> Tensor:
+        """[B, N, K, embedding]"""
+        table = torch.cat(list(self.embeddings.parameters()))
+        places = ids.long() + self.starts
+        # On a CPU, the gradient of an embedding takes five times as long as that of an index.
+        return functional.embedding(places, table) if table.is_cuda else table[places]
 
 
 def _fields(spec: Spec) -> list[Field]:

@@ -1,6 +1,6 @@
 """The policy of a plain network without torch: a few matrix products, and sampling in compiled code.
 
-For the small batches of a worker this is 2-3 times as fast as torch, and the worker never imports it.
+For the small batches of a worker this is several times as fast as torch, and the worker never imports it.
 Gives the same numbers as `net.py`, which a test compares.
 """
 
@@ -9,15 +9,21 @@ import numpy as np
 from ludus.core.jit import njit
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig
+from ludus.nets.readers import NumbersReader, PartsReader, Reader, Shapes
 
 
-def shapes(spec: Spec, config: NetConfig) -> list[tuple[str, tuple[int, ...]]]:
+def make_reader(spec: Spec, config: NetConfig) -> Reader:
+    return PartsReader(spec, config) if len(spec.parts) > 1 else NumbersReader(spec)
+
+
+def shapes(spec: Spec, config: NetConfig) -> Shapes:
     """Names and shapes of a plain network's weights, as `Net.state_dict()` orders them."""
-    size = int(np.prod(spec.obs_shape))
-    buffers = [("obs_mean", (size,)), ("obs_std", (size,)), ("value_mean", ()), ("value_std", ())]
-    found: list[tuple[str, tuple[int, ...]]] = list(buffers)
+    reader = make_reader(spec, config)
+    numbers = (reader.numbers,)
+    found: Shapes = [("obs_mean", numbers), ("obs_std", numbers), ("value_mean", ()), ("value_std", ())]
+    found += reader.shapes
     for body in ("policy_body",) if config.shared else ("policy_body", "value_body"):
-        width = size
+        width = reader.width
         for place, hidden in enumerate(config.hidden):
             found += [
                 (f"{body}.{2 * place}.weight", (hidden, width)),
@@ -33,7 +39,7 @@ class PlainPolicy:
 
     def __init__(self, spec: Spec, config: NetConfig) -> None:
         self.spec, self.config = spec, config
-        self._shapes = shapes(spec, config)
+        self._shapes, self._reader = shapes(spec, config), make_reader(spec, config)
 
     def blank(self) -> dict[str, np.ndarray]:
         """Arrays of the names and shapes that `load_named` needs."""
@@ -50,7 +56,7 @@ class PlainPolicy:
     def load_named(self, named: dict[str, np.ndarray]) -> None:
         self._policy = self._layers(named, "policy_body", "policy")
         self._value = self._layers(named, "policy_body" if self.config.shared else "value_body", "value")
-        self._mean, self._std = named["obs_mean"].copy(), named["obs_std"].copy()
+        self._reader.load(named)
         self._value_mean, self._value_std = named["value_mean"].copy(), named["value_std"].copy()
 
     def _layers(
@@ -61,9 +67,7 @@ class PlainPolicy:
         return [(named[f"{name}.weight"].T.copy(), named[f"{name}.bias"].copy()) for name in names]
 
     def _forward(self, obs: np.ndarray, layers: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        x = obs.reshape(len(obs), -1).astype(np.float32)
-        if self.spec.parts[0].normalised:
-            x = np.clip((x - self._mean) / self._std, -10, 10)
+        x = self._reader.read(obs)
         for place, (weight, bias) in enumerate(layers):
             x = x @ weight
             x += bias
@@ -72,7 +76,7 @@ class PlainPolicy:
         return x
 
     def logits(self, obs: np.ndarray) -> np.ndarray:
-        """float32 [N, A], before masking. obs: [N, *obs_shape]"""
+        """float32 [N, A], before masking. obs: [N, *obs_shape], or records [N]"""
         return self._forward(obs, self._policy)
 
     def value(self, obs: np.ndarray, memory: np.ndarray | None = None) -> np.ndarray:

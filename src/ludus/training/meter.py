@@ -188,6 +188,7 @@ class _Sums:
         self.spec = spec
         self.games = self.seats = self.blocks = self.lag = 0
         self.score, self.stats = 0.0, np.zeros(len(spec.stats))
+        self.counters = np.zeros(len(spec.counters))
         self.seconds: dict[str, float] = defaultdict(float)
         self.seated: dict[str, int] = defaultdict(int)
         self.counts: dict[str, float] = defaultdict(float)
@@ -199,6 +200,8 @@ class _Sums:
         self.seats += report.seats
         self.score += report.score
         self.stats += report.stats
+        if len(report.counters):
+            self.counters += report.counters
         self.blocks += 1
         self.lag += version - 1 - delivery.version
         for name, spent in report.seconds.items():
@@ -213,6 +216,10 @@ class _Sums:
     def means(self) -> dict[str, float]:
         """Means for each game and seat of the learning policy."""
         found = {f"workers/{name}": spent for name, spent in self.seconds.items()}
+        found |= {
+            f"table/{name}": float(count)
+            for name, count in zip(self.spec.counters, self.counters, strict=True)
+        }
         found["policy/lag"] = self.lag / max(self.blocks, 1)
         total = sum(self.seated.values())
         found |= {f"seated/{name}": count / total for name, count in self.seated.items() if total}

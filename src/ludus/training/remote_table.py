@@ -137,6 +137,7 @@ def columns(spec: Spec) -> list[Column]:
         Column("done", (), number),  # which rows finished a game
         Column("score", (spec.seats,), np.dtype(np.float32)),
         Column("stats", (spec.seats, len(spec.stats)), np.dtype(np.float32)),
+        Column("counters", (len(spec.counters),), np.dtype(np.float64)),  # in the first row
         Column("action", box, np.dtype(np.float32 if box else np.int32)),
         Column("moved", (), number),  # rows that move, if not all do
     ]
@@ -155,6 +156,7 @@ class RemoteTable(Table):
         self._shared = Shared(context, 64 + block_bytes(columns(spec), 1, rows))
         self._shared_turn = SharedTurn(self._shared, spec, rows)
         self._failures, self._seed = 0, 0
+        self._counted_before = np.zeros(len(spec.counters))  # by processes that were replaced
         self._spawn()
 
     @property
@@ -175,6 +177,9 @@ class RemoteTable(Table):
             self._failures = 0
             return self._shared_turn.read()
         return self._cut_off()
+
+    def counters(self) -> np.ndarray:
+        return self._counted_before + self._shared_turn["counters"][0]
 
     def leave(self) -> None:
         """Tell the process to end; `close` waits for it."""
@@ -209,6 +214,8 @@ class RemoteTable(Table):
 
     def _spawn(self) -> None:
         self._shared_turn.numbers[:] = 0
+        self._counted_before += self._shared_turn["counters"][0]
+        self._shared_turn["counters"][:] = 0
         self._unheard, self._slowest_s = False, None
         pipe, theirs = self._context.Pipe()
         args = (*self._made_of, self._shared, theirs)
@@ -256,6 +263,7 @@ def serve(
         table = games.open(game, **switches).table(rows)
         while signal.listen(float("inf")) and shared_turn.asked[0] != STOP:
             shared_turn.write(_answer(table, shared_turn))
+            shared_turn["counters"][0] = table.counters()
             signal.tell()
         table.close()
     except BaseException as error:

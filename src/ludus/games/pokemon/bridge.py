@@ -1,7 +1,8 @@
 """Bridge: Node processes that play battles, from Python's side. Knows processes and lines, no observations.
 
-Every process gets one line per tick and answers each with one line. It is used again for every battle, and
-replaced if it dies, hangs or says what nobody can read; the battles it had are lost then.
+Every process gets one line per tick and answers each with one line, which the bytes of its observations
+follow. It is used again for every battle, and replaced if it dies, hangs or says what nobody can read; the
+battles it had are lost then.
 """
 
 import contextlib
@@ -68,8 +69,11 @@ class Meters:
     bytes_in: int = 0
     bytes_out: int = 0
     simulator_ms: float = 0.0
+    """Of CPU, as the two below."""
     encoding_ms: float = 0.0
-    """Reading lines and writing observations, in Node."""
+    """Reading the simulator's lines and writing observations, in Node."""
+    serialisation_ms: float = 0.0
+    """Reading and writing messages, in Node."""
     unavailable: int = 0
     """Choices that turned out to be impossible, as a switch of a Pokémon that is trapped unseen."""
     invalid: int = 0
@@ -90,6 +94,7 @@ NAMES = {
     "bytesOut": "bytes_out",
     "simulatorMs": "simulator_ms",
     "encodingMs": "encoding_ms",
+    "serialisationMs": "serialisation_ms",
     "unavailable": "unavailable",
     "invalid": "invalid",
     "defaults": "defaults",
@@ -100,7 +105,7 @@ class Node:
     """One process."""
 
     def __init__(self, setup: Setup) -> None:
-        self.heard = bytearray()
+        self.heard, self.room = bytearray(), memoryview(bytearray(PIPE_BYTES))
         self.meters: Message = {}
         self.ticks_sent = self.ticks_heard = 0
         # Its stderr goes to a file: a pipe that nobody reads would block it.
@@ -136,13 +141,15 @@ class Node:
         self.ticks_sent += 1
 
     def receive(self, patience_s: float) -> Message:
-        """The answer to the oldest tick that has none yet."""
+        """The answer to the oldest tick that has none yet; its `decisions` are the bytes of observations."""
         if not self.ticks_heard:  # the first loads what the format needs
             patience_s = max(patience_s, PATIENCE_S)
-        said = self._read(time.monotonic() + patience_s)
+        until = time.monotonic() + patience_s
+        said = self._read(until)
         if said.get("tick") != self.ticks_heard:
             raise Lost("it answered a tick that it was not asked")
         self.ticks_heard += 1
+        said["decisions"] = self._read_bytes(said["bytes"], until)
         return said
 
     def close(self) -> None:
@@ -156,12 +163,7 @@ class Node:
 
     def _read(self, until: float) -> Message:
         while (end := self.heard.find(b"\n")) < 0:
-            if not self.selector.select(max(0.0, until - time.monotonic())):
-                raise Lost("it did not answer in time")
-            more = os.read(self.stdout.fileno(), PIPE_BYTES)
-            if not more:
-                raise Lost(self._last_words())
-            self.heard += more
+            self._hear(until)
         line = self.heard[:end]
         del self.heard[: end + 1]
         try:
@@ -171,6 +173,22 @@ class Node:
         if not isinstance(said, dict):
             raise Lost(f"it said what is not JSON: {bytes(line[:60])!r}")
         return said
+
+    def _read_bytes(self, count: int, until: float) -> bytearray:
+        while len(self.heard) < count:
+            self._hear(until)
+        found = self.heard[:count]
+        del self.heard[:count]
+        return found
+
+    def _hear(self, until: float) -> None:
+        """Wait for more."""
+        if not self.selector.select(max(0.0, until - time.monotonic())):
+            raise Lost("it did not answer in time")
+        count = os.readv(self.stdout.fileno(), [self.room])
+        if not count:
+            raise Lost(self._last_words())
+        self.heard += self.room[:count]
 
     def _last_words(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -6,10 +6,10 @@ which one reads at one's own pace.
 
 import asyncio
 import contextlib
+import json
 import queue
 import threading
 import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ludus.core.errors import Failure, Usage
@@ -19,6 +19,8 @@ LOGIN_S = 60.0
 SILENT = 100
 """Above every level of Python's logging: poke-env would write to the terminal."""
 LOGIN_PAGE = "https://play.pokemonshowdown.com/action.php?"
+"""Knows the passwords of all servers' users."""
+PAGE_S = 10.0
 
 
 class Lines(NamedTuple):
@@ -61,7 +63,7 @@ class Client:
         self.address, self.name, self.inbox, self.who = address, name, inbox, who
         self._ready, self._gone = threading.Event(), threading.Event()
         self._problem = ""
-        self._connection = _connection(address, name, password, self._hear, self._lose)
+        self._connection = _connection(self, password)
         try:
             self._wait_for_login()
         except BaseException:
@@ -87,7 +89,7 @@ class Client:
         until = time.monotonic() + LOGIN_S
         while not self._ready.wait(0.02):
             if self._problem:
-                raise Usage(f"{self.address} refuses the name {self.name}: {self._problem}")
+                raise Usage(self._problem)
             if self._gone.is_set():
                 raise Failure(
                     f"there is no Showdown server at {self.address}: `ludus pokemon server` starts one"
@@ -95,8 +97,8 @@ class Client:
             if time.monotonic() > until:
                 raise Failure(f"{self.address} did not let {self.name} in within {LOGIN_S:.0f} s")
 
-    def _hear(self, message: str) -> None:
-        """Runs in poke-env's thread."""
+    def hear(self, message: str) -> None:
+        """Runs in poke-env's thread, as the two below."""
         first, *lines = message.split("\n")
         if first.startswith(">"):
             self.inbox.put(Lines(self.who, first[1:], lines))
@@ -106,7 +108,9 @@ class Client:
         if kind == "updateuser" and _id(parts[2].partition("@")[0]) == _id(self.name):
             self._ready.set()
         elif kind == "nametaken":
-            self._problem = parts[3] if len(parts) > 3 else "it is taken"
+            why = parts[3] if len(parts) > 3 else "It is taken."
+            advice = " (it needs a password)" if "authentication token" in why else ""
+            self.give_up(f"{self.address} refuses the name {self.name}: {why}{advice}")
         elif kind == "popup":
             self.inbox.put(Notice(self.who, "|".join(parts[2:]).replace("||", " ")))
         elif kind == "pm" and parts[4].startswith("/challenge ") and _id(parts[2]) != _id(self.name):
@@ -114,7 +118,11 @@ class Client:
         elif kind == "pm" and parts[4].startswith("/error "):
             self.inbox.put(Notice(self.who, parts[4].removeprefix("/error ")))
 
-    def _lose(self) -> None:
+    def give_up(self, problem: str) -> None:
+        """What keeps us from logging in."""
+        self._problem = problem
+
+    def lose(self) -> None:
         if not self._gone.is_set():
             self._gone.set()
             self.inbox.put(Closed(self.who))
@@ -125,28 +133,51 @@ def _id(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
-def _connection(
-    address: str, name: str, password: str, hear: Callable[[str], None], lose: Callable[[], None]
-) -> Any:
+def _proof(name: str, password: str, challenge: str) -> str:
+    """What the login page gives for a password, and a server takes."""
+    import requests
+
+    form = {"act": "login", "name": name, "pass": password, "challstr": challenge}
+    page = LOGIN_PAGE.partition("?")[0]
+    try:
+        said = requests.post(LOGIN_PAGE, form, timeout=PAGE_S).text
+    except requests.RequestException:
+        raise Usage(f"{page} can't be reached: it checks passwords, so play without one") from None
+    try:
+        proof = str(json.loads(said.removeprefix("]"))["assertion"])
+    except (ValueError, KeyError, TypeError):
+        raise Usage(f"{page} says nothing about the password of {name}: try again later") from None
+    if proof.startswith(";"):
+        raise Usage(f"{page} refuses the password of {name}: {proof.strip(';')}")
+    return proof
+
+
+def _connection(client: Client, password: str) -> Any:
     from poke_env import AccountConfiguration, ServerConfiguration
     from poke_env.ps_client import PSClient
 
     class Connection(PSClient):
         async def _handle_message(self, message: str) -> None:
             if message.startswith("|challstr|"):
-                await self.log_in(message.split("|"))
+                await self._prove(message.removeprefix("|challstr|"))
                 return
-            if message.startswith("|updateuser|") and not message.startswith("|updateuser| Guest "):
-                self.logged_in.set()  # `log_in` waits for it
-            hear(message)
+            client.hear(message)
+
+        async def _prove(self, challenge: str) -> None:
+            try:
+                proof = await asyncio.to_thread(_proof, client.name, password, challenge) if password else ""
+            except Usage as problem:
+                client.give_up(str(problem))
+            else:
+                await self.send_message(f"/trn {client.name},0,{proof}")
 
         async def listen(self) -> None:
             try:
                 await super().listen()
             finally:
-                lose()
+                client.lose()
 
     return Connection(
-        AccountConfiguration(name, password or None),
-        server_configuration=ServerConfiguration(address, LOGIN_PAGE), log_level=SILENT,
+        AccountConfiguration(client.name, None),
+        server_configuration=ServerConfiguration(client.address, LOGIN_PAGE), log_level=SILENT,
     )  # fmt: skip

@@ -9,7 +9,6 @@ import queue
 import random
 import secrets
 import time
-from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -101,8 +100,8 @@ class Seats:
                     left.discard(row)
             if left:
                 self._take(self._events(until))
-        text = b64encode(np.concatenate(answer["decisions"]).tobytes()).decode()
-        return {"battles": answer["battles"], "decisions": text, "said": [], "errors": []}
+        decisions = np.concatenate(answer["decisions"]).tobytes()
+        return {"battles": answer["battles"], "decisions": decisions, "said": [], "errors": []}
 
     # ---- battles
 
@@ -203,7 +202,7 @@ class Seats:
         row = self.rows[number]
         seats = sorted(row.over or row.awaited)
         said = self._ask({"decide": [SEATS * number + seat for seat in seats]})
-        found = np.frombuffer(b64decode(said["decisions"]), self.wire).copy()
+        found = np.frombuffer(said["decisions"], self.wire).copy()
         found["row"] //= SEATS
         results = {int(one[0]) % SEATS: one for one in said["battles"]}
         result = self._joined(number, results)

@@ -3,7 +3,6 @@
 The same tracker and encoder as for our own battles make the observations.
 """
 
-from base64 import b64decode
 from collections.abc import Iterable
 
 import numpy as np
@@ -39,7 +38,7 @@ class Watcher:
     def decision(self, battle: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Observation (a record) and legal actions, bool [A]; None if the seat has nothing to decide."""
         said = self._ask({"decide": [int(battle)]})
-        found = np.frombuffer(b64decode(said["decisions"]), self._wire)
+        found = np.frombuffer(said["decisions"], self._wire)
         return (found["obs"][0], found["legal"][0, : self.actions]) if len(found) else None
 
     def choice(self, battle: int, action: int) -> str:

@@ -1,6 +1,7 @@
 'use strict';
 /**
- * Bridge: many battles in one process. Each line that comes in is a tick and is answered by one line.
+ * Bridge: many battles in one process. Each line that comes in is a tick and is answered by one line, after
+ * which come as many bytes as it says: observations are by far the longest part, and need no text.
  *
  * Started as: node bridge.js FOLDER_OF_POKEMON_SHOWDOWN fast|plain
  * First line in:  { format, maxTurns, lines, watching, teams: null or [[name, text], ...] }
@@ -8,8 +9,8 @@
  * A tick in:  { tick, start: [[row, seed, number], ...], act: [row, side, action, row, side, action, ...],
  *               stop: [row, ...] }, and for battles that are played elsewhere, of which only lines come here,
  *             { watch: [[row, side], ...], feed: [[row, [line, ...]], ...], decide: [row, ...] }
- * A tick out: { tick, battles: [Game.result, ...], decisions: base64 of the encoder's records,
- *               choices: [[row, text], ...], errors, said, meters }
+ * A tick out: { tick, battles: [Game.result, ...], choices: [[row, text], ...], errors, said, meters,
+ *               bytes: how long the encoder's records are, which follow the line }
  */
 
 const fs = require('fs');
@@ -20,6 +21,14 @@ const { Game } = require('./game');
 const { moveFacts } = require('./moves');
 const { Watched } = require('./watched');
 
+const NOTHING = Buffer.alloc(0);
+
+/** What this process has used of a core. By the clock, writing would count whoever it wakes. */
+function cpuMs() {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 class Bridge {
   constructor(simulator) {
     this.simulator = simulator;
@@ -27,9 +36,10 @@ class Bridge {
     this.said = [];
     this.battles = [];
     this.errors = [];
-    this.readingMs = 0; // of lines, within a tick
+    this.readingMs = 0; // of lines, within a tick, by the clock
     this.meters = {
-      starts: 0, ticks: 0, bytesIn: 0, bytesOut: 0, simulatorMs: 0, encodingMs: 0,
+      starts: 0, ticks: 0, bytesIn: 0, bytesOut: 0,
+      simulatorMs: 0, encodingMs: 0, serialisationMs: 0, // of CPU; the last one is of messages
       unavailable: 0, invalid: 0, // choices that the simulator refused
       defaults: 0, // decisions that it had to make
     };
@@ -79,6 +89,7 @@ class Bridge {
 
   tick({ tick, start = [], act = [], stop = [], watch = [], feed = [], decide = [] }) {
     const began = performance.now();
+    const before = cpuMs();
     const touched = new Set();
     const choices = [];
     for (const row of stop) this.stop(row);
@@ -90,18 +101,24 @@ class Bridge {
     for (const [row, side] of watch) this.rows.set(row, new Watched(this.dex, this.previews, side));
     for (const [row, lines] of feed) this.feed(row, lines);
     for (let i = 0; i < act.length; i += 3) {
-      const [row, side, action] = act.slice(i, i + 3);
+      const row = act[i];
       const game = this.rows.get(row);
       if (game instanceof Game) {
-        game.act(side, action);
+        game.act(act[i + 1], act[i + 2]);
         touched.add(row);
-      } else choices.push([row, game.choose(action)]);
+      } else choices.push([row, game.choose(act[i + 2])]);
     }
     for (const row of touched) this.rows.get(row).advance();
-    const simulated = performance.now();
+    const simulated = cpuMs();
+    const reading = this.readingMs / (performance.now() - began);
     for (const row of touched) this.rows.get(row).report();
     for (const row of decide) this.decide(row, choices);
-    return this.answer(tick, choices, began, simulated);
+    const { meters } = this;
+    this.readingMs = 0;
+    meters.ticks++;
+    meters.simulatorMs += (1 - reading) * (simulated - before);
+    meters.encodingMs += reading * (simulated - before) + cpuMs() - simulated;
+    return this.answer(tick, choices);
   }
 
   feed(row, lines) {
@@ -128,25 +145,28 @@ class Bridge {
     this.rows.delete(row);
   }
 
-  answer(tick, choices, began, simulated) {
+  answer(tick, choices) {
     const { battles, errors, said, meters, encoder } = this;
     this.battles = [];
     this.errors = [];
     this.said = [];
-    const decisions = encoder.take();
-    meters.ticks++;
-    meters.simulatorMs += simulated - began - this.readingMs;
-    meters.encodingMs += performance.now() - simulated + this.readingMs;
-    this.readingMs = 0;
-    return { tick, battles, decisions, choices, errors, said, meters };
+    const records = encoder.take();
+    const answer = { tick, battles, choices, errors, said, meters, bytes: records.length };
+    return { answer, records };
   }
-}
 
-/** An answer as bytes. Its long part needs no quoting, so JSON doesn't look through it. */
-function lineOf({ decisions, ...answer }) {
-  if (decisions === undefined) return Buffer.from(`${JSON.stringify(answer)}\n`);
-  const head = Buffer.from(`${JSON.stringify(answer).slice(0, -1)},"decisions":"`);
-  return Buffer.concat([head, Buffer.from(decisions, 'latin1'), Buffer.from('"}\n')]);
+  /** line: a message; says the answer */
+  hear(line) {
+    const before = cpuMs();
+    const given = JSON.parse(line);
+    const parsed = cpuMs();
+    const { answer, records } = this.encoder ? this.tick(given) : { answer: this.open(given), records: NOTHING };
+    const answered = cpuMs();
+    this.meters.bytesIn += line.length + 1;
+    const head = Buffer.from(`${JSON.stringify(answer)}\n`);
+    this.meters.bytesOut += write(Buffer.concat([head, records]));
+    this.meters.serialisationMs += parsed - before + cpuMs() - answered;
+  }
 }
 
 /** Writing waits for the reader, so that no more than a tick is ever kept here. */
@@ -166,19 +186,12 @@ function main(showdown, speed) {
   const simulator = path.join(path.resolve(showdown), 'dist', 'sim');
   if (speed === 'fast') require('./fast')(simulator);
   const bridge = new Bridge(simulator);
-  let opened = false;
   let rest = '';
   process.stdin.setEncoding('utf8');
   process.stdin.on('data', chunk => {
     const lines = (rest + chunk).split('\n');
     rest = lines.pop();
-    for (const line of lines) {
-      bridge.meters.bytesIn += line.length + 1;
-      const given = JSON.parse(line);
-      const answer = opened ? bridge.tick(given) : bridge.open(given);
-      opened = true;
-      bridge.meters.bytesOut += write(lineOf(answer));
-    }
+    for (const line of lines) bridge.hear(line);
   });
   process.stdin.on('end', () => process.exit(0));
   process.on('SIGINT', () => {}); // who started us decides when to stop

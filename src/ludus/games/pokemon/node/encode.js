@@ -35,14 +35,14 @@ const vocabulary = {};
 for (const kind in words) vocabulary[kind] = new Map(words[kind].split(' ').map((name, i) => [name, i]));
 
 /** null: not known; '': known to be absent. */
-function number(kind, id) {
+function number(names, id) {
   if (id === null || id === undefined) return 0;
-  return id === '' ? NONE : (vocabulary[kind].get(id) ?? 0);
+  return id === '' ? NONE : (names.get(id) ?? 0);
 }
 
 const TYPES = {};
 for (const [id, i] of vocabulary.types) TYPES[id[0].toUpperCase() + id.slice(1)] = i;
-const typeNumber = type => (type ? (TYPES[type] ?? 0) : number('types', type));
+const typeNumber = type => (type ? (TYPES[type] ?? 0) : number(vocabulary.types, type));
 
 const VOLATILES = [
   'substitute', 'confusion', 'leechseed', 'taunt', 'encore', 'disable', 'yawn', 'attract', 'protect',
@@ -151,7 +151,7 @@ function known(dex, id) {
     // Requests write Hidden Power, Return and Frustration with their type or power: hiddenpowerfire60.
     const plain = /^(hiddenpower|return|frustration)/.test(id) ? id.replace(/\d+$/, '') : id;
     const move = dex.moves.get(id);
-    found = { move: traits(move.exists ? move : NO_MOVE), number: number('moves', plain) };
+    found = { move: traits(move.exists ? move : NO_MOVE), number: number(vocabulary.moves, plain) };
     ofDex.set(id, found);
   }
   return found;
@@ -231,11 +231,11 @@ class Encoder {
     this.count--;
   }
 
-  /** All decisions since the last call, as base64. */
+  /** All decisions since the last call, as bytes that are good until the next. */
   take() {
-    const text = this.buffer.toString('base64', 0, this.count * this.recordBytes);
+    const records = this.buffer.subarray(0, this.count * this.recordBytes);
     this.count = 0;
-    return text;
+    return records;
   }
 
   observe(start, tracker, request) {
@@ -303,15 +303,15 @@ class Encoder {
     const ids = this.shorts;
     const types = view.types;
     ids[place + ID.species] =
-      number('species', view.form.id) || number('species', toID(view.form.baseSpecies));
-    ids[place + ID.ability] = number('abilities', view.ability);
-    ids[place + ID.item] = number('items', view.item);
+      number(vocabulary.species, view.form.id) || number(vocabulary.species, toID(view.form.baseSpecies));
+    ids[place + ID.ability] = number(vocabulary.abilities, view.ability);
+    ids[place + ID.item] = number(vocabulary.items, view.item);
     ids[place + ID.type_1] = typeNumber(types[0] ?? '');
     ids[place + ID.type_2] = typeNumber(types[1] ?? '');
     ids[place + ID.tera_type] = typeNumber(view.teraType);
-    ids[place + ID.status] = number('statuses', view.status);
+    ids[place + ID.status] = number(vocabulary.statuses, view.status);
     for (let i = 0; i < moves.length && i < layout.moves; i++) ids[place + ID.move_1 + i] = moves[i].number;
-    ids[place + ID.last_move] = number('moves', view.lastMove);
+    ids[place + ID.last_move] = number(vocabulary.moves, view.lastMove);
   }
 
   /** How the types of two Pokémon meet, and which of them is faster. */
