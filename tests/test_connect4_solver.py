@@ -39,7 +39,7 @@ def test_positions_and_moves_are_worth_what_minimax_says():
             state = states[i : i + 1]
             discs, moves = state[0]["discs"], int(state[0]["moves"])
             mine, taken = discs[moves % 2], discs[0] | discs[1]
-            value = solve(mine, taken, moves, keys, known, 10**6)
+            value = solve(mine, taken, moves, -1, 1, keys, known, 10**6)
             assert value == minimax(state.tobytes())
             values.append(value)
             for action in legal_actions(RULES, state[0]):
@@ -50,4 +50,4 @@ def test_positions_and_moves_are_worth_what_minimax_says():
 
 def test_a_search_that_is_too_long_is_given_up():
     state = Play(RULES, rows=1).states[0]
-    assert solve(state["discs"][0], np.uint64(0), 0, *new_table(), 100) == UNSOLVED
+    assert solve(state["discs"][0], np.uint64(0), 0, -1, 1, *new_table(), 100) == UNSOLVED
