@@ -1,6 +1,6 @@
 """Positions of connect four with their perfect moves, solved once and kept in `connect4_positions.npz`.
 
-`connect4_positions.py` makes that file again, in a quarter of an hour on one core.
+`connect4_positions.py` makes that file again, in a few minutes on one core.
 """
 
 from pathlib import Path

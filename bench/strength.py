@@ -16,8 +16,8 @@ import connect4_positions
 from figures import figure
 from ludus import games, match
 from ludus.core import seeds
-from ludus.core.duel import Duel
 from ludus.core.conformance import legal_of
+from ludus.core.duel import Duel
 from ludus.core.statistics import Z
 from ludus.search.bot import warm_up
 

@@ -40,7 +40,7 @@ def all_tictactoe():
 
 @functools.cache
 def decided(text, plies):
-    """The value for the seat to move if so many plies decide it, else None; one move and position at a time."""
+    """The value for the seat to move if so many plies decide it, else None; one move at a time."""
     state = TICTACTOE.parse(text)
     if TICTACTOE.over(state)[0]:
         return -1 if state["winner"][0] else 0
@@ -92,7 +92,9 @@ def test_where_all_is_lost_no_move_loses_at_once_if_another_holds_out(root):
     result, checked = search.run(seeds.rows(0, len(states))), 0
     for state, best in zip(states, result.best, strict=True):
         moves = np.flatnonzero(legal_of(TICTACTOE, state[None])[0])
-        at_once = [decided(TICTACTOE.text(after(TICTACTOE, state[None], [move])[0]), 1) == 1 for move in moves]
+        at_once = [
+            decided(TICTACTOE.text(after(TICTACTOE, state[None], [move])[0]), 1) == 1 for move in moves
+        ]
         checked += any(at_once) and not all(at_once)
         assert all(at_once) or not at_once[list(moves).index(best)]
     assert result.proven.all() and checked > 10
