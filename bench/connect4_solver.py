@@ -12,7 +12,7 @@ from ludus.games.connect4.rules import CELLS, COLUMNS, ONE, ROWS, STRIDE
 njit = numba.njit(nogil=True)  # not kept on disk: a recursive function that is loaded from there crashes
 
 UNSOLVED = 2
-TABLE = 1 << 22
+TABLE = 1 << 24
 """Entries of the transposition table; an odd modulus spreads the keys."""
 BOTTOM = np.uint64(sum(1 << column * STRIDE for column in range(COLUMNS)))
 BOARD = np.uint64(int(BOTTOM) * ((1 << ROWS) - 1))
@@ -109,12 +109,12 @@ def search(mine, taken, stones, low, high, keys, known, nodes):
 
 
 @njit
-def solve(mine, taken, stones, keys, known, most_nodes):
-    """The value of a position that is not over."""
+def solve(mine, taken, stones, low, high, keys, known, most_nodes):
+    """The value of a position that is not over, within low and high."""
     if winning_cells(mine, taken) & (taken + BOTTOM) & BOARD:
         return 1
     nodes = np.array([0, most_nodes])
-    return search(mine, taken, stones, -1, 1, keys, known, nodes)
+    return search(mine, taken, stones, low, high, keys, known, nodes)
 
 
 @njit
@@ -123,9 +123,10 @@ def keeps_value(mine, taken, column, value, keys, known, most_nodes):
     stones = count_bits(taken)
     inside = np.uint64((1 << ROWS) - 1) << np.uint64(column * STRIDE)
     move = (taken & inside) + (ONE << np.uint64(column * STRIDE))
-    if winning_cells(mine, taken) & move:
+    if value == -1 or winning_cells(mine, taken) & move:
         return 1
     if stones + 1 == CELLS:
         return np.int64(value == 0)
-    after = solve((mine ^ taken), taken | move, stones + 1, keys, known, most_nodes)
-    return UNSOLVED if after == UNSOLVED else np.int64(-after == value)
+    # No move is worth more than the position, so it is enough to know whether this one is worth less.
+    after = solve(mine ^ taken, taken | move, stones + 1, -value, 1 - value, keys, known, most_nodes)
+    return UNSOLVED if after == UNSOLVED else np.int64(-after >= value)

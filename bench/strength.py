@@ -12,12 +12,12 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from connect4_solver import UNSOLVED, keeps_value, new_table, solve
+import connect4_positions
 from figures import figure
 from ludus import games, match
 from ludus.core import seeds
+from ludus.core.conformance import legal_of
 from ludus.core.duel import Duel
-from ludus.core.rules import RandomBot
 from ludus.core.statistics import Z
 from ludus.search.bot import warm_up
 
@@ -41,12 +41,10 @@ class Sizes:
     """The run of a Blokus Classic agent."""
     games: int = 400
     """Of Blokus Duo; of Blokus Classic a quarter as many."""
-    positions: int = 2000
-    """Of connect four."""
-    least_stones: int = 8
-    """Stones on the board of the emptiest position of connect four."""
-    nodes: int = 20_000_000
-    """That the solver of connect four searches before it gives a position up."""
+    connect4: str = "champion+200"
+    """Connect four's player, perhaps a run: `runs/connect4-quick+200`."""
+    positions: int = 2006
+    """Of connect four, of all depths from 8 stones on: no more than were solved."""
     seed: int = 0
 
 
@@ -110,56 +108,19 @@ def left_out(name: str, how: str) -> None:
     print(f"{name} left out: {how}", file=sys.stderr)
 
 
-def connect4_positions(count: int, least_stones: int, seed: int) -> np.ndarray:
-    """Distinct open positions of games in which every other move is at random, as many of each depth.
-
-    Random games alone would end soon and be decided by gifts.
-    """
-    game = games.open("connect4").native("played")
-    rules, bots = game.rules, (game.bot("greedy"), RandomBot(game.rules))
-    found: dict[int, dict[bytes, np.ndarray]] = {}
-    for number in range(50):
-        states, rng = rules.blank(400), seeds.rows(seed, 400, "positions", number)
-        rules.deal(states, rng)
-        while not rules.over(states).all():
-            open_rows = np.flatnonzero(~rules.over(states))
-            for state in states[open_rows]:
-                if state["moves"] >= least_stones:
-                    found.setdefault(int(state["moves"]), {})[state.tobytes()] = state.copy()
-            coin = rng[open_rows, 0] >> np.uint64(63)
-            for side, bot in enumerate(bots):
-                rows = open_rows[coin == side]
-                if len(rows):
-                    some, streams = states[rows], rng[rows]
-                    rules.play(some, bot.choose(some, streams), streams)
-                    states[rows], rng[rows] = some, streams
-    depths = sorted(found)
-    taken = [list(found[depth].values())[: -(-count // len(depths))] for depth in depths]
-    return np.array([state for states in taken for state in states])
-
-
 def connect4(sizes: Sizes) -> None:
-    """The share of positions in which the agent at 200 simulations keeps the value of the position."""
-    agent = match.player("champion+200", games.open("connect4"))
-    states = connect4_positions(sizes.positions, sizes.least_stones, sizes.seed)
-    actions = np.concatenate(
-        [
-            agent.choose(states[i : i + 64], seeds.rows(sizes.seed, len(states[i : i + 64])))
-            for i in range(0, len(states), 64)
-        ]
-    )
-    keys, known = new_table()
-    solved, perfect = 0, 0
-    for state, action in zip(states, actions, strict=True):
-        mine, taken = state["discs"][state["moves"] % 2], state["discs"][0] | state["discs"][1]
-        value = solve(mine, taken, int(state["moves"]), keys, known, sizes.nodes)
-        kept = UNSOLVED
-        if value != UNSOLVED:
-            kept = keeps_value(mine, taken, int(action), value, keys, known, sizes.nodes)
-        solved += kept != UNSOLVED
-        perfect += kept == 1
-    figure("connect4.solved", solved, f"of {len(states)} positions with {sizes.least_stones} stones and more")
-    share("connect4.perfect", perfect, solved)
+    """The share of solved positions in which the player keeps the value of the position: wins what is won,
+    draws what is drawn. In half of them every move does."""
+    game, solved = games.open("connect4").native("played"), connect4_positions.load()
+    player, count = match.player(sizes.connect4, game), min(sizes.positions, len(solved.states))
+    some = np.linspace(0, len(solved.states) - 1, count).astype(np.int64)
+    states, perfect = solved.states[some], solved.perfect[some]
+    groups = [slice(start, start + 64) for start in range(0, count, 64)]
+    actions = [player.choose(states[group], seeds.rows(sizes.seed, len(states[group]))) for group in groups]
+    kept = perfect[np.arange(count), np.concatenate(actions)]
+    is_choice = (perfect != legal_of(game.rules, states)).any(1)
+    share("connect4.perfect", kept.sum(), count)
+    share("connect4.perfect_where_it_matters", kept[is_choice].sum(), is_choice.sum())
 
 
 def main() -> None:

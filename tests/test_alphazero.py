@@ -15,8 +15,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import solved
 from commandline import one_line
 from ludus import games, match
+from ludus.agent import load
 from ludus.algos import Plan
 from ludus.algos.alphazero import Config, record, utility
 from ludus.algos.alphazero.actor import SelfPlay
@@ -398,41 +400,36 @@ def fewer(changes):
     return {**TINY, **changes, "alphazero": {**TINY["alphazero"], **changes.get("alphazero", {})}}
 
 
-def test_tictactoe_is_learned_well_enough_to_lose_no_more(trained):
+def test_tictactoe_is_learned_by_the_network_itself(trained):
+    """Of all positions in which some moves are mistakes. Ten untrained networks: 0.37 to 0.51 and -0.03 to
+    0.08; ten seeds of this training: TTT."""
     told = {
-        "rows": 32, "decisions": 9_000, "workers": "0", "sync": True, "net": {"channels": 16, "blocks": 1},
+        "rows": 32, "decisions": 3_000, "workers": "0", "sync": True, "eval_every": "0",
+        "net": {"channels": 16, "blocks": 1},
         "alphazero": {
-            "search": {"simulations": 25, "root": "puct", "noise": 0.5, "c_puct": 3.0},
-            "full_share": 1.0, "sampling_moves": 4, "minibatch": 128, "replay_buffer": 4_000,
-            "replay_ratio": 3.0,
-            "learning_rate": 4e-3, "score_weight": 0.0, "root_value_weight": 0.5,
+            "search": {"simulations": 16}, "full_share": 1.0, "minibatch": 128, "replay_ratio": 16.0,
+            "learning_starts": 256, "learning_rate": 4e-3, "score_weight": 0.0,
         },
     }  # fmt: skip
     folder, _ = trained("tictactoe", **fewer(told))
-    # Without a search. Random play loses 44 % of these games.
-    assert (
-        match.duel(games.open("tictactoe"), f"{folder}+1", "random", 100, cores=1, opening=0).points < 0
-    ).mean() < 0.25
-    assert (
-        match.duel(games.open("tictactoe"), str(folder), "random", 50, cores=1, opening=0).points < 0
-    ).mean() <= 0.03
-    # The agent plays the same opening in all these games: one that is lost may be a tenth of them.
-    assert (
-        match.duel(games.open("tictactoe"), str(folder), "search", 50, cores=1, opening=0).points < 0
-    ).mean() <= 0.3
+    right, correlation = solved.known_without_search(load(folder), solved.tictactoe())
+    assert right > 0.6 and correlation > 0.25
 
 
-def test_connect4_is_learned_and_a_deeper_look_is_not_weaker(trained):
+def test_connect4_is_learned_by_the_network_itself(trained):
+    """Ten untrained networks: 0.23 to 0.45 and -0.11 to 0.06; seeds of this training: CCC."""
     told = {
-        "rows": 32, "steps": 16, "decisions": 12_000, "workers": "0", "sync": True,
-        "net": {"channels": 16, "blocks": 1},
+        "rows": 32, "steps": 16, "decisions": 4_000, "workers": "0", "sync": True, "eval_every": "0",
+        "opponents": "self", "net": {"channels": 16, "blocks": 1},
         "alphazero": {
-            "search": {"simulations": 16}, "fast_simulations": 4, "minibatch": 128, "replay_buffer": 8_000,
+            "search": {"simulations": 16, "c_scale": 0.3}, "full_share": 1.0, "minibatch": 128,
+            "replay_ratio": 16.0, "learning_starts": 512, "learning_rate": 4e-3, "score_weight": 0.0,
+            "root_value_weight": 0.75,
         },
     }  # fmt: skip
     folder, _ = trained("connect4", **fewer(told))
-    assert match.duel(games.open("connect4"), f"{folder}+16", "random", 50, cores=1).mean > 0.6
-    assert match.duel(games.open("connect4"), f"{folder}+64", f"{folder}+4", 50, cores=1).mean > 0.2
+    right, correlation = solved.known_without_search(load(folder), solved.connect4())
+    assert right > 0.5 and correlation > 0.2
 
 
 def test_five_workers_killed_at_random_cost_no_decision(trained):

@@ -11,9 +11,10 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from ludus.core.dice import next64
-from ludus.core.ranges import Count, Finite, NotNegative
+from ludus.core.ranges import Count, Finite, NotNegative, Whole
 from ludus.core.rules import Rules, States, Streams
 from ludus.search.evaluators import Evaluator, Utility, own_evaluator, win_share
+from ludus.search.lookahead import as_bytes, picked, plies_within, prove
 from ludus.search.selection import TINY, Root, add_gumbel, descend, rank_edges, read_roots, step_down
 from ludus.search.tree import grow, keep_subtree, list_marks, make_tree
 
@@ -39,6 +40,9 @@ class SearchConfig:
     """First-play urgency: how much worse than its parent an untried action is taken to be."""
     width: Count = 256
     """Actions kept at a node below the root: those with the best priors."""
+    lookahead: Whole = 400
+    """Positions below a leaf that may be tried by the rules alone, for what is decided there: in connect four
+    400 are three plies, in tic-tac-toe two, in Blokus none. For games without chance."""
 
 
 @dataclass(frozen=True)
@@ -83,16 +87,6 @@ def where(mask: np.ndarray) -> Any:
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
-def as_bytes(states: States) -> np.ndarray:
-    """NumPy copies records field by field, but bytes at once."""
-    return states.view(f"V{states.itemsize}")
-
-
-def picked(states: States, which: Any) -> States:
-    """states[which]"""
-    return as_bytes(states)[which].view(states.dtype)
-
-
 def list_legal(rules: Rules, states: States, actions: np.ndarray, counts: np.ndarray) -> None:
     """Legal actions as numbers, in order, as many as there is room for. actions: int32 [N, room]"""
     listed: Any = getattr(rules, "list_legal", None)  # of games that have more actions than moves
@@ -117,6 +111,7 @@ class Search:
         spec, nodes = rules.spec, (2 if reuse else 1) * config.simulations + 1
         self.width = min(config.width, spec.actions)
         self.certain = not spec.hidden and not spec.chance  # what is found can be proven
+        self.plies = plies_within(config.lookahead, spec.actions) if self.certain else 0
         self.tree = make_tree(games, nodes, spec.actions + (nodes - 1) * self.width, spec.seats)
         self.states = np.zeros((games, 1 if spec.hidden else nodes), spec.state)
         self.count = 0
@@ -244,26 +239,25 @@ class Search:
         self, rows: np.ndarray, parent: np.ndarray, edge: np.ndarray, states: States, rng: Streams
     ) -> None:
         """Value these leaves, add them and take their values up. All [N]"""
-        over = self.rules.over(states)
-        for ended in (True, False) if over.any() else (False,):
-            which = where(over == ended)
+        spec, is_root = self.rules.spec, (parent < 0).all()
+        known, worth = prove(self.rules, self.utility, states, 0 if is_root else self.plies)
+        for certain in (True, False) if known.any() else (False,):
+            which = where(known == certain)
             some, some_rng, at = picked(states, which), rng[which], rows[which]
             n = len(some)
             if n == 0:
                 continue
             actions, counts, logits = self._actions[:n], self._counts[:n], self._logits[:n]
-            values = np.zeros((n, self.rules.spec.seats), np.float32)
-            if ended:
-                self.rules.score(some, values)
-                values, counts[:] = self.utility(values), 0
+            values = worth[which]
+            if certain:
+                counts[:] = 0  # as if the game were over: there is nothing to find below
             else:
                 list_legal(self.rules, some, actions, counts)
                 self.evaluate(some, actions, counts, some_rng, logits, values)
                 rng[which] = some_rng
             leaves = parent[which], edge[which], self.rules.seat(some), actions, counts, logits, values
-            hidden = self.rules.spec.hidden
-            grow(self.tree, at, *leaves, self.width, hidden, self.certain)
-            if not hidden:
+            grow(self.tree, at, *leaves, self.width, spec.hidden, self.certain)
+            if not spec.hidden:
                 as_bytes(self.states)[at, self.tree.used[at] - 1] = as_bytes(some)
 
     def _result(self, rows: np.ndarray, root: Root) -> Result:

@@ -97,9 +97,21 @@ def make_player(game: Game, name: str, table: Table, rng: Streams) -> Player:
     return game.player(name, table, rng)
 
 
+class _WarmUp(SearchBot):
+    """Uses all that a search compiles: games side by side, and one that goes on."""
+
+    def choose(self, states: States, rng: Streams) -> np.ndarray:
+        alone = Search(self.rules, 1, replace(self.config, simulations=1), reuse=True)
+        alone.start(states[:1])
+        alone.run(rng[:1])
+        alone.follow(states[:1])
+        return super().choose(states, rng)
+
+
 def warm_up(game: Game, bots: Iterable[str] = ()) -> None:
     """Compile what the game and these bots will need, and say so if it takes this version's first time."""
     names = set(bots)
     game.warm_up(names & set(game.bots))
     if SEARCH in names and can_search(game):
-        game.native("searched").warm_up_bot(SEARCH, make_bot(game, SEARCH))
+        native = game.native("searched")
+        native.warm_up_bot(SEARCH, _WarmUp(native.rules))

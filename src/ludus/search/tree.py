@@ -197,7 +197,7 @@ def settle(tree, g, node):
         seat, rival = tree.seat[g, parent], tree.best[g, parent]
         value = tree.first[g, node, seat]
         tree.open[g, parent] -= 1
-        if rival < 0 or value > tree.first[g, tree.child[g, rival], seat]:
+        if rival < 0 or is_better(tree, g, node, tree.child[g, rival], seat):
             if rival >= 0:
                 tree.mean[g, rival] = LEAST
             tree.best[g, parent] = edge
@@ -211,6 +211,14 @@ def settle(tree, g, node):
         for s in range(tree.first.shape[2]):
             tree.first[g, parent, s] = tree.first[g, best, s]
         node = parent
+
+
+@njit
+def is_better(tree, g, node, other, seat):
+    """Of two proven nodes, for the seat that moves there. Of two that are lost, the one whose proof took more
+    visits: it holds out longer."""
+    value, bar = tree.first[g, node, seat], tree.first[g, other, seat]
+    return value > bar or (bar <= LOST and tree.visits[g, node] > tree.visits[g, other])
 
 
 @njit

@@ -6,7 +6,7 @@ plays, `central.py` plays beside a GPU, `learner.py` learns from a replay buffer
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
@@ -163,6 +163,10 @@ class AlphaZero(algos.Algorithm):
         agent = SearchBot(rules, SIMULATIONS, search.c_puct, search.first_play_reduction, network, worth)
         if think:
             agent.limit(think)
+        if rules.spec.actions <= search.considered and not agent.seconds:
+            # Measured on solved positions of connect four: a root that compares all moves makes a fifth fewer
+            # mistakes than PUCT. It shares out a number of simulations, so not where time is the limit.
+            agent.config = replace(agent.config, root="gumbel", c_scale=1.0)
         return agent
 
     def make_module(self, spec: Spec, net: NetConfig) -> "torch.nn.Module":
