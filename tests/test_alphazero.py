@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import solved
 from commandline import one_line
-from ludus import games, match
+from ludus import games, machine, match
 from ludus.agent import load
 from ludus.algos import Plan
 from ludus.algos.alphazero import Config, record, utility
@@ -400,9 +400,15 @@ def fewer(changes):
     return {**TINY, **changes, "alphazero": {**TINY["alphazero"], **changes.get("alphazero", {})}}
 
 
-def test_tictactoe_is_learned_by_the_network_itself(trained):
-    """Of all positions in which some moves are mistakes. Ten untrained networks: 0.37 to 0.51 and -0.03 to
-    0.08; ten seeds of this training: TTT."""
+@pytest.fixture
+def one_core(monkeypatch):
+    """Tests run side by side, and threads that wait for each other take five times as long."""
+    monkeypatch.setenv(machine.CORES, "1")
+
+
+def test_tictactoe_is_learned_by_the_network_itself(trained, one_core):
+    """In all positions in which some moves are mistakes. Ten untrained networks: 0.37 to 0.51 and -0.03 to
+    0.08; ten seeds of this training: 0.66 to 0.76 and 0.39 to 0.45."""
     told = {
         "rows": 32, "decisions": 3_000, "workers": "0", "sync": True, "eval_every": "0",
         "net": {"channels": 16, "blocks": 1},
@@ -413,11 +419,11 @@ def test_tictactoe_is_learned_by_the_network_itself(trained):
     }  # fmt: skip
     folder, _ = trained("tictactoe", **fewer(told))
     right, correlation = solved.known_without_search(load(folder), solved.tictactoe())
-    assert right > 0.6 and correlation > 0.25
+    assert right > 0.58 and correlation > 0.25
 
 
-def test_connect4_is_learned_by_the_network_itself(trained):
-    """Ten untrained networks: 0.23 to 0.45 and -0.11 to 0.06; seeds of this training: CCC."""
+def test_connect4_is_learned_by_the_network_itself(trained, one_core):
+    """Ten untrained networks: -0.11 to 0.06; ten seeds of three quarters of this training: 0.17 to 0.38."""
     told = {
         "rows": 32, "steps": 16, "decisions": 4_000, "workers": "0", "sync": True, "eval_every": "0",
         "opponents": "self", "net": {"channels": 16, "blocks": 1},
@@ -428,8 +434,8 @@ def test_connect4_is_learned_by_the_network_itself(trained):
         },
     }  # fmt: skip
     folder, _ = trained("connect4", **fewer(told))
-    right, correlation = solved.known_without_search(load(folder), solved.connect4())
-    assert right > 0.5 and correlation > 0.2
+    _, correlation = solved.known_without_search(load(folder), solved.connect4())
+    assert correlation > 0.12
 
 
 def test_five_workers_killed_at_random_cost_no_decision(trained):
