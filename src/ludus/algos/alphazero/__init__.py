@@ -164,8 +164,8 @@ class AlphaZero(algos.Algorithm):
         if think:
             agent.limit(think)
         if rules.spec.actions <= search.considered and not agent.seconds:
-            # Measured on solved positions of connect four: a root that compares all moves makes a fifth fewer
-            # mistakes than PUCT. It shares out a number of simulations, so not where time is the limit.
+            # In solved positions of connect four, a root that compares all moves makes 11 to 27 % fewer
+            # mistakes than PUCT. It shares out a number of simulations: not where time is the limit.
             agent.config = replace(agent.config, root="gumbel", c_scale=1.0)
         return agent
 
