@@ -1,9 +1,12 @@
 """Tests in a real browser, `chromium` on the PATH or $LUDUS_CHROMIUM, and `ludus web` in its own process."""
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,12 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 def find_chromium() -> str | None:
     return os.environ.get("LUDUS_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+def run_async(work: Coroutine) -> None:
+    """In a thread of its own, because an open Playwright has a running event loop in ours."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work).result()
 
 
 def pytest_terminal_summary(terminalreporter):

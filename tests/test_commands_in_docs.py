@@ -34,6 +34,7 @@ SKIPPED = {
     "ludus eval blokus --bots champion --against greedy pentobi": "needs Pentobi",
     'ludus eval blokus --bots search --against "gtp:': "starts `ludus` from the PATH; tests/test_gtp.py does",
     "ludus resume s3://": "needs a bucket; tests/test_mirror.py has one",
+    "ludus train my_env:Corridor --pool ray": "needs an environment of one's own; tests/test_ray.py has one",
     "ludus web": "serves until it is interrupted; tests/test_web_runs.py does",
     "ludus doctor": "looks at the installation, which may be the sources; tests/test_cli.py does",
 }

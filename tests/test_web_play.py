@@ -1,6 +1,5 @@
 """Games in a real browser: whole ones by clicks, by touch at phone size and by keys; watching, replaying."""
 
-import asyncio
 import json
 import multiprocessing
 import re
@@ -8,7 +7,7 @@ import shutil
 
 import pytest
 
-from browser import accessibility_problems
+from browser import accessibility_problems, run_async
 from ludus import games, match, records
 from ludus.core import conformance
 from ludus.core.errors import Failure, Usage
@@ -157,7 +156,7 @@ def test_open_games_and_waiting_jobs_are_bounded(tmp_path):
     back.listeners.add(lambda: None)
     with pytest.raises(Failure, match="too many games"):
         sittings.begin(setup)
-    asyncio.run(back.open())
+    run_async(back.open())
     assert "too many people" in back.problem
 
 
@@ -176,7 +175,7 @@ def test_a_lost_worker_is_told_and_replaced():
             await workers.ask("no_such_function")
         assert await workers.ask("describe", "tictactoe", (), ()) == about
 
-    asyncio.run(lose_one())
+    run_async(lose_one())
     workers.close()
     assert not multiprocessing.active_children()
 

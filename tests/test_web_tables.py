@@ -10,7 +10,7 @@ import pytest
 import tomli_w
 from safetensors.numpy import save_file
 
-from browser import accessibility_problems
+from browser import accessibility_problems, run_async
 from ludus import algos, games
 from ludus.config import plain, resolve
 from ludus.core.errors import Usage
@@ -163,7 +163,7 @@ def test_a_sitting_has_one_simulator_which_ends_with_it(tmp_path):
             await asyncio.sleep(0.02)
         assert wait_until(lambda: gone(before), 5)
 
-    asyncio.run(asyncio.wait_for(sit(), 60))
+    run_async(asyncio.wait_for(sit(), 60))
 
 
 def test_a_slow_visitor_gets_the_newest_picture_only(tmp_path):
@@ -180,7 +180,7 @@ def test_a_slow_visitor_gets_the_newest_picture_only(tmp_path):
         sitting._came.set()
         assert await waiting == (8, b"eight")
 
-    asyncio.run(look())
+    run_async(look())
 
 
 def test_buttons_become_the_nearest_action_and_pictures_have_a_rate(console):
