@@ -89,6 +89,13 @@ def test_what_lasts_changes_the_number_of_workers(seen, workers, word):
     assert count == workers and word in why
 
 
+def test_workers_come_back_when_other_programs_are_gone():
+    sizer = Sizer(2, cores=2)
+    seen = [sizer.advise(**QUIET | {"others": 1.2})[0] for _ in range(Sizer.LASTS)]
+    seen += [sizer.advise(**QUIET | {"idle": 0.8})[0] for _ in range(3 * Sizer.LASTS)]
+    assert seen[Sizer.LASTS - 1] == 1 and seen[-1] == 2
+
+
 def test_there_is_always_a_worker_left():
     sizer = Sizer(1, cores=1)
     assert all(sizer.advise(**QUIET | {"memory": 0.99}) == (1, "") for _ in range(10))

@@ -136,7 +136,8 @@ class Sizer:
     """Readings for which a reason must last."""
 
     def __init__(self, workers: int, cores: int) -> None:
-        self.workers, self.cores, self.most = workers, cores, max(workers, 2 * cores)
+        self.workers, self.planned, self.cores = workers, workers, cores
+        self.most = max(workers, 2 * cores)
         self._wish, self._lasted = 0, 0
 
     def advise(self, memory: float, others: float, idle: float, waiting: float) -> tuple[int, str]:
@@ -158,6 +159,8 @@ class Sizer:
             return -1, f"{100 * memory:.0f} % of the memory is in use"
         if others > 0.6 and self.workers > self.cores - others:
             return -1, f"other programs use {others:.1f} cores"
+        if self.workers < self.planned and others < 0.3 and memory < self.SPARE:
+            return 1, "other programs need no cores any more"
         if idle > 1 and waiting > 0.5 and memory < self.SPARE:
             return 1, f"{idle:.1f} cores idle"
         return 0, ""
