@@ -456,7 +456,7 @@ def test_five_workers_killed_at_random_cost_no_decision(trained):
 
 
 @pytest.mark.parametrize(("number", "inference"), [(signal.SIGTERM, "local"), (signal.SIGINT, "central")])
-def test_a_signal_ends_searches_within_five_seconds_and_saves(number, inference, tmp_path):
+def test_a_signal_ends_searches_within_seconds_and_saves(number, inference, tmp_path):
     words = (
         "--preset test --decisions 1000000000 --log-s 0 --device cpu --run run --alphazero.replay-buffer 5000"
     )
@@ -471,7 +471,7 @@ def test_a_signal_ends_searches_within_five_seconds_and_saves(number, inference,
         family, asked = psutil.Process(process.pid).children(recursive=True), time.monotonic()
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
-        assert time.monotonic() - asked < limit(5)
+        assert time.monotonic() - asked < limit(10)
         assert process.returncode == 130 and "ludus resume" in err and "Traceback" not in err
         assert wait_until(lambda: gone(family), 2)
     finally:

@@ -105,10 +105,11 @@ class S3:
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=self.port, verbose=False)
         self._server.start()
         self.port = self._server.get_host_and_port()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url, self.runs = f"http://127.0.0.1:{self.port}", True
 
     def stop(self) -> None:
         self._server.stop()
+        self.runs = False
 
     def ask(self, method: str, path: str) -> None:
         urllib.request.urlopen(urllib.request.Request(f"{self.url}/{path}", method=method)).close()
@@ -129,6 +130,8 @@ def s3(server, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    if not server.runs:  # a test failed after it had stopped it
+        server.start()
     server.ask("POST", "moto-api/reset")
     server.ask("PUT", "bucket")
     return server
@@ -470,7 +473,8 @@ def test_a_server_that_goes_away_is_told_once_and_training_goes_on(run, s3, tmp_
     while copying.state()["errors"] < errors + 2:
         copying.poke()
         time.sleep(0.01)
-    assert len(heard) == 1 and "s3://bucket/runs/a fails (Connection refused)" in heard[0]
+    assert len(heard) == 1
+    assert re.search(r"s3://bucket/runs/a fails \((Connection refused|no connection)\)", heard[0])
     assert SECRET not in heard[0] and "someone" not in heard[0]
 
     s3.start()
