@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ludus.core.jit import njit
+
 CALLER = """
 from ludus.core.jit import njit
 from mygame.prices import price
@@ -64,6 +66,18 @@ def test_environments_beside_a_users_game_are_not_read(tmp_path):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("")
     assert [str(file.relative_to(tmp_path)) for file in _sources(tmp_path)] == ["game.py", "part/more.py"]
+
+
+def test_a_function_is_compiled_once_for_all_constants():
+    @njit
+    def twice(n):
+        return 2 * n
+
+    @njit
+    def asked():
+        return twice(1) + twice(2) + twice(n=3)
+
+    assert asked() == 12 and len(twice.overloads) == 1
 
 
 def test_compiling_is_told_once(tmp_path, monkeypatch, capsys):
