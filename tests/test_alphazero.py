@@ -241,7 +241,7 @@ def test_a_turned_minibatch_is_that_of_the_turned_game(rules, number, moves):
             assert set(minibatch.places[row, : minibatch.counts[row]]) == set(places[turned_legal[row]])
             count = int(block["policy"][0, row].sum())
             expected = places[to_image[block["action"][0, row, :count]]]
-            assert (minibatch.listed[row, :count] == expected).all()
+            assert (minibatch.places[row, minibatch.listed[row, :count]] == expected).all()
         if rules.spec.owned:
             bits = np.unpackbits(packed_owners(rules, image), 1, count=minibatch.owner[0].size)
             assert (minibatch.owner.reshape(rows, -1) == bits).all()
@@ -353,7 +353,7 @@ def test_moves_that_are_not_listed_are_not_unlearned(blokus_block):
     for row in range(len(at)):
         places = torch.from_numpy(minibatch.places[row, : minibatch.counts[row]]).long()
         shares = dict(zip(places.tolist(), choice[row, places].softmax(0).tolist(), strict=True))
-        for place, wanted in zip(minibatch.listed[row], minibatch.policy[row], strict=True):
+        for place, wanted in zip(places[minibatch.listed[row]].tolist(), minibatch.policy[row], strict=True):
             assert shares.pop(place) == pytest.approx(wanted, abs=0.02)
         assert sum(shares.values()) == pytest.approx(1 - minibatch.policy[row].sum(), abs=0.03)
         assert min(shares.values()) > 0.5 * sum(shares.values()) / len(shares)

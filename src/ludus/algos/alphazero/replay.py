@@ -22,7 +22,7 @@ class Minibatch(NamedTuple):
     obs: np.ndarray  # [B, *obs_shape]
     places: np.ndarray  # int32 [B, L]: where in the network's choice the legal actions are
     counts: np.ndarray  # int32 [B]: how many there are
-    listed: np.ndarray  # int32 [B, K]: where the search's actions are
+    listed: np.ndarray  # int32 [B, K]: where among the legal actions the search's are
     policy: np.ndarray  # float32 [B, K]: what it made of them
     full: np.ndarray  # bool [B]
     value: np.ndarray  # float32 [B, V]: in the order of play; of two seats only the first
@@ -85,9 +85,12 @@ class Replay:
         seen, obs = np.empty((2, len(at), *spec.obs_shape), spec.obs_dtype)
         self.rules.observe(states, seen)
         turn(seen.reshape(len(at), -1), which, self._planes, obs.reshape(len(at), -1))
-        places, counts = self._legal_places(states, which)
-        listed = np.empty_like(picked["action"])
-        find_places(self._places, which, picked["action"], np.full(len(at), listed.shape[1]), listed)
+        legal, counts = self._list_legal(states)
+        # A row's empty places differ, since a gradient is added there too: one by one, if all were the same.
+        places = np.tile(np.arange(self.width, dtype=np.int32), (len(at), 1))
+        find_places(self._places, which, legal, counts, places)
+        listed = np.zeros_like(picked["action"])
+        find_listed(legal, counts, picked["action"], picked["policy"], listed)
         order = (self.rules.seat(states)[:, None] + np.arange(spec.seats)) % spec.seats
         value = (1 - root_value_weight) * picked["value"] + root_value_weight * picked["expected"]
         owner = np.zeros((len(at), 0), np.uint8)
@@ -101,14 +104,12 @@ class Replay:
             owner,
         )  # fmt: skip
 
-    def _legal_places(self, states: States, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _list_legal(self, states: States) -> tuple[np.ndarray, np.ndarray]:
         room = min(MOST, self.rules.spec.actions)
-        listed, counts = np.empty((len(states), room), np.int32), np.zeros(len(states), np.int32)
-        list_legal(self.rules, states, listed, counts)
+        legal, counts = np.empty((len(states), room), np.int32), np.zeros(len(states), np.int32)
+        list_legal(self.rules, states, legal, counts)
         self.width = max(self.width, min(-(-int(counts.max()) // STEP) * STEP, room))
-        places = np.zeros((len(states), self.width), np.int32)
-        find_places(self._places, which, listed, counts, places)
-        return places, counts
+        return legal, counts
 
     def state_dict(self) -> dict[str, Any]:
         """A copy, the oldest first."""
@@ -168,3 +169,23 @@ def find_places(places, which, actions, counts, out):
     for b in range(len(counts)):
         for k in range(counts[b]):
             out[b, k] = places[which[b], actions[b, k]]
+
+
+@njit
+def find_listed(legal, counts, actions, policy, out):
+    """Where the search's actions are among the legal ones, which are in order. An action that there was no
+    room for is left out. legal: int32 [B, room]; actions, policy, out: [B, K]"""
+    for b in range(len(counts)):
+        for k in range(actions.shape[1]):
+            if policy[b, k] > 0:
+                low, high = 0, counts[b]
+                while low < high:
+                    middle = (low + high) // 2
+                    if legal[b, middle] < actions[b, k]:
+                        low = middle + 1
+                    else:
+                        high = middle
+                if low < counts[b] and legal[b, low] == actions[b, k]:
+                    out[b, k] = low
+                else:
+                    policy[b, k] = 0
