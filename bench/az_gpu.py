@@ -33,6 +33,8 @@ REPLAY_RATIO = 8.0
 LEGAL = 1024
 """Legal actions that a minibatch has room for in a long training."""
 FIGURE_S = 1.0
+LATEST_S = 450.0
+"""No training begins later."""
 
 
 class Variant(NamedTuple):
@@ -40,13 +42,16 @@ class Variant(NamedTuple):
     """Kernels that cuDNN tries for each convolution; 1: it guesses, 0: all."""
     options: dict[str, Any]
     """Of torch.compile, beside those that are always there."""
+    own: bool = False
+    """Play with the convolutions of `az_conv.py`."""
 
 
 VARIANTS = {
     "guess": Variant(1, {}),
     "ten": Variant(10, {}),
     "all": Variant(0, {}),
-    "triton": Variant(10, {"max_autotune": True}),  # its own convolutions, fused with what follows
+    "triton": Variant(10, {"max_autotune": True}),  # torch's convolutions in Triton, fused with what follows
+    "own": Variant(10, {}, own=True),
 }
 
 
@@ -70,7 +75,7 @@ class Sizes(NamedTuple):
 
 GPU = Sizes(
     "cuda", NetConfig(channels=96, blocks=6), (512, 1024), 1024,
-    (Layout(14, 512), Layout(14, 1024), Layout(10, 1024)), 2048, 30.0,
+    (Layout(14, 512), Layout(14, 1024)), 2048, 30.0,
 )  # fmt: skip
 TRIED = Sizes("cpu", NetConfig(channels=8, blocks=1), (8,), 16, (Layout(2, 16),), 16, 10.0)
 
@@ -276,6 +281,10 @@ def part(sizes: Sizes, what: str, name: str, *rest: str) -> None:
     variant = VARIANTS[name]
     torch.backends.cudnn.benchmark_limit = variant.limit
     cuda_graph.FUSED |= variant.options
+    if variant.own:
+        import az_conv
+
+        PlayingCopies.fuse = az_conv.fuse  # type: ignore[method-assign]
     if what == "alone":
         measure_alone(name, sizes)
     else:
@@ -295,10 +304,12 @@ def main() -> None:
         best[name] = apart(device, "alone", name).get(f"alone.{name}.{batch}.together", 0.0)
     fastest = max(best, key=lambda name: best[name])
     print(f"the fastest alone: {fastest} ({time.perf_counter() - start:.0f} s)", flush=True)
-    for layout in sizes.layouts:
-        apart(device, "train", fastest, str(layout.groups), str(layout.games))
-    if fastest != "guess":
-        apart(device, "train", "guess", *(str(number) for number in sizes.layouts[0]))
+    for name in dict.fromkeys([fastest, "guess"]):
+        for layout in reversed(sizes.layouts):
+            if time.perf_counter() - start > LATEST_S:
+                print(f"no time to train {name} with {layout}")
+            else:
+                apart(device, "train", name, str(layout.groups), str(layout.games))
     print(f"all of it took {time.perf_counter() - start:.0f} s")
 
 

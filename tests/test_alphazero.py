@@ -24,7 +24,7 @@ from ludus.algos.alphazero import Config, record, utility
 from ludus.algos.alphazero.actor import SelfPlay
 from ludus.algos.alphazero.evaluators import CpuNetwork
 from ludus.algos.alphazero.learner import AlphaZeroLearner, packed
-from ludus.algos.alphazero.replay import Replay
+from ludus.algos.alphazero.replay import Replay, find_listed
 from ludus.core import seeds
 from ludus.core.block import Block
 from ludus.core.conformance import Play, check, legal_of, observation_of
@@ -246,6 +246,16 @@ def test_a_turned_minibatch_is_that_of_the_turned_game(rules, number, moves):
             bits = np.unpackbits(packed_owners(rules, image), 1, count=minibatch.owner[0].size)
             assert (minibatch.owner.reshape(rows, -1) == bits).all()
             assert number == 0 or (minibatch.owner != 0).any() or not states["mine"].any()
+
+
+def test_what_a_search_lists_is_found_among_the_legal_actions():
+    """What there was no room for is left to the rest, and so is what has no share."""
+    legal = np.array([[2, 5, 7, 9], [3, 4, 8, 0]], np.int32)
+    actions = np.array([[9, 2, 5, 6], [8, 0, 3, 0]], np.int32)
+    policy, out = np.array([[4, 3, 2, 1], [4, 3, 2, 0]], np.float32), np.zeros((2, 4), np.int32)
+    find_listed(legal, np.array([4, 3], np.int32), actions, policy, out)
+    assert policy.tolist() == [[4, 3, 2, 0], [4, 0, 2, 0]]
+    assert out[0, :3].tolist() == [3, 0, 1] and out[1, [0, 2]].tolist() == [2, 0]
 
 
 def packed_owners(rules, states):
