@@ -27,14 +27,15 @@ from ludus.algos.alphazero.replay import Minibatch
 from ludus.config import Config, resolve
 from ludus.core.rules import Rules
 from ludus.nets import NetConfig
+from ludus.nets.board import Block
 from ludus.training.loop import Audience, train
 
 REPLAY_RATIO = 8.0
 LEGAL = 1024
 """Legal actions that a minibatch has room for in a long training."""
 FIGURE_S = 1.0
-LATEST_S = 450.0
-"""No training begins later."""
+LATEST_S, PART_S = 380.0, 150.0
+"""No training begins later, and no part takes longer."""
 
 
 class Variant(NamedTuple):
@@ -43,7 +44,7 @@ class Variant(NamedTuple):
     options: dict[str, Any]
     """Of torch.compile, beside those that are always there."""
     own: bool = False
-    """Play with the convolutions of `az_conv.py`."""
+    """Play and learn with the convolutions of `az_conv.py`."""
 
 
 VARIANTS = {
@@ -154,12 +155,13 @@ def measure_alone(name: str, sizes: Sizes) -> None:
     rules = game.rules
     assert rules is not None
     started = time.perf_counter()
+    torch.manual_seed(0)
     learner = AlphaZeroLearner(rules, sizes.net, config.settings, sizes.device)
     for parameter in learner.net.parameters():
         torch.nn.init.normal_(parameter, std=0.03)  # new blocks would only compute zeros
     pack = random_minibatch(rules, sizes.minibatch, sizes.device)
-    learner._update(pack)
-    print(f"    the update is ready after {time.perf_counter() - started:.0f} s", flush=True)
+    losses = [round(loss, 3) for loss in learner._update(pack).tolist()]
+    print(f"    the update is ready after {time.perf_counter() - started:.0f} s: {losses}", flush=True)
     samples = rate(lambda: learner._update(pack), sizes.minibatch, sizes.device)
     figure(f"alone.{name}.update", samples, "samples/s")
     kernels(lambda: learner._update(pack), sizes.device)
@@ -270,9 +272,10 @@ def apart(device: str, *words: str) -> dict[str, float]:
     print(f"-- {' '.join(words)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "figures"
-        done = subprocess.run([sys.executable, __file__, device, *words, str(found)])
-        if done.returncode:
-            print(f"   FAILED with {done.returncode}", flush=True)
+        try:
+            subprocess.run([sys.executable, __file__, device, *words, str(found)], check=True, timeout=PART_S)
+        except subprocess.SubprocessError as error:
+            print(f"   FAILED: {error}", flush=True)
             return {}
         return {name: value for name, (value, _) in json.loads(found.read_text()).items()}
 
@@ -284,7 +287,8 @@ def part(sizes: Sizes, what: str, name: str, *rest: str) -> None:
     if variant.own:
         import az_conv
 
-        PlayingCopies.fuse = az_conv.fuse  # type: ignore[method-assign]
+        PlayingCopies.fuse = az_conv.fuse  # type: ignore[method-assign, assignment]
+        Block.forward = az_conv.block_forward  # type: ignore[method-assign, assignment]
     if what == "alone":
         measure_alone(name, sizes)
     else:
@@ -304,12 +308,12 @@ def main() -> None:
         best[name] = apart(device, "alone", name).get(f"alone.{name}.{batch}.together", 0.0)
     fastest = max(best, key=lambda name: best[name])
     print(f"the fastest alone: {fastest} ({time.perf_counter() - start:.0f} s)", flush=True)
-    for name in dict.fromkeys([fastest, "guess"]):
-        for layout in reversed(sizes.layouts):
-            if time.perf_counter() - start > LATEST_S:
-                print(f"no time to train {name} with {layout}")
-            else:
-                apart(device, "train", name, str(layout.groups), str(layout.games))
+    trainings = [(fastest, layout) for layout in reversed(sizes.layouts)] + [("guess", sizes.layouts[0])]
+    for name, layout in dict.fromkeys(trainings):
+        if time.perf_counter() - start > LATEST_S:
+            print(f"no time left to train {name} with {layout}")
+        else:
+            apart(device, "train", name, str(layout.groups), str(layout.games))
     print(f"all of it took {time.perf_counter() - start:.0f} s")
 
 
