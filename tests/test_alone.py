@@ -18,7 +18,7 @@ def rows(out: str) -> dict[str, list[str]]:
 def test_bots_are_evaluated_beside_an_agent(trained, ludus):  # noqa: F811
     pytest.importorskip("stable_retro")
     sizes = {"rows": 2, "steps": 8, "decisions": 32, "workers": "0"}
-    folder, _ = trained(GEMFALL, **sizes, switches={"max_steps": 40, "size": 24, "life_lost": 0.0})
+    folder, _ = trained(GEMFALL, **sizes, switches={"max_steps": 40, "size": 24})
     code, out, _ = ludus("eval", str(folder), "--against", "scripted", "random", "--games", "4")
     shown = rows(out)
     assert code == 0 and list(shown) == ["agent", folder.name, "scripted", "random"]
