@@ -130,6 +130,21 @@ def test_the_command_line_says_from_which_weights_to_go_on(ludus):
     assert events(Path("run"), "resume")[-1]["decisions"] == best.decisions
 
 
+def test_a_training_starts_from_the_weights_of_another_run(trained, ludus, tmp_path):
+    first, _ = trained("tictactoe", workers="0", decisions=2_000)
+    still = {"ppo": {"learning_rate": 0.0}, "workers": "0", "decisions": 500}
+    second, _ = trained("tictactoe", **still, start_from=f"{first}")
+    before, after = (read_weights(folder) for folder in (first, second))
+    assert before.keys() == after.keys()
+    learned = [name for name in before if "weight" in name and "value" not in name]
+    assert learned and all(np.array_equal(before[name], after[name]) for name in learned)
+    for wrong, why in (("nothing", "no run's folder"), (str(first), "has the shape")):
+        run = tmp_path / "refused"
+        words = ["--preset", "test", "--workers", "0", "--net.hidden", "24", "--run", str(run)]
+        code, _, err = ludus("train", "tictactoe", *words, "--start-from", wrong)
+        assert code != 0 and why in one_line(err) and not run.exists()
+
+
 # ---- the best
 
 

@@ -2,15 +2,19 @@
 
 import math
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from ludus import algos
-from ludus.core.errors import Failure
+from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Best, Checkpoint, Saver
-from ludus.store.run import check_fit, quoted
+from ludus.store.player import parse_player
+from ludus.store.run import check_fit, quoted, read_weights
 from ludus.store.start import Bare
 
 if TYPE_CHECKING:
@@ -186,7 +190,19 @@ def load_learner(training: "Training", kept: Checkpoint) -> None:
 
 
 def load_weights(training: "Training", bare: Bare) -> None:
-    check_fit(training.run.folder, bare.weights, training.learner.net.state_dict())
-    tensors = {name: torch.from_numpy(array.copy()) for name, array in bare.weights.items()}
-    training.learner.net.load_state_dict(tensors)
+    _fill(training, training.run.folder, bare.weights)
     training.meter.load_state_dict({**bare.meter, "decisions": bare.decisions})
+
+
+def start_from(training: "Training", name: str) -> None:
+    """Begin with the weights of another run, perhaps `FOLDER@best`, or of the game's champion."""
+    other = parse_player(name, training.game.champion)
+    if other.run is None:
+        raise Usage(f"start_from is {name!r}, which is no run's folder")
+    _fill(training, other.run, read_weights(other.run, other.at))
+
+
+def _fill(training: "Training", folder: Path, weights: Mapping[str, np.ndarray]) -> None:
+    check_fit(folder, weights, training.learner.net.state_dict())
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in weights.items()}
+    training.learner.net.load_state_dict(tensors)
