@@ -8,11 +8,14 @@ from ludus.games.ofc.cards import EMPTY, JOKER
 from ludus.games.ofc.fantasy import solve
 from ludus.games.ofc.scoring import (
     BOARD,
-    FANTASY_VALUE,
+    FANTASY_FLAT,
+    FANTASY_OFF,
     LONG_SESSION,
     PAID,
     ROW_SIZE,
     ROW_START,
+    SEATED,
+    SEATED_OF,
     SESSION,
     board_values,
     entry_cards,
@@ -47,6 +50,7 @@ STATE = np.dtype(
         ("fantasy", np.int8),
         ("valued", np.int8),  # 0: Fantasyland is played; else the row of PAID that it is paid by
         ("stay_middle", np.int8),
+        ("sampled", np.int8),  # a game is one hand of a session of so many; 0: a whole session
         # the session
         ("over", np.int8),
         ("button", np.int8),
@@ -59,7 +63,7 @@ STATE = np.dtype(
         ("board", np.uint8, (3, BOARD)),  # top 3, middle 5, bottom 5, each filled from its left
         ("discards", np.uint8, (3, 4)),
         ("fantasy_hand", np.uint8, (3, MOST_FANTASY)),
-        ("spare", np.uint8, 4),
+        ("spare", np.uint8, 3),
     ],
     align=True,
 )
@@ -103,8 +107,25 @@ def start_session(state, stream):
     state.fantasy_cards[:] = 0
     state.points[:] = 0
     state.stats[:] = 0
+    if state.sampled:
+        sample_session(state, stream)
     start_hand(state, stream)
     move_on(state, stream, 0)
+
+
+@njit
+def sample_session(state, stream):
+    """Any hand of a session: some are in Fantasyland, and it is paid by what it is worth in those to come."""
+    state.valued = SESSION + below(stream, state.sampled)
+    normal = state.fantasy == FANTASY_OFF
+    while not normal:
+        for seat in range(state.seats):
+            drawn, cards = below(stream, SEATED_OF), 0
+            for kind in range(4):
+                if drawn >= SEATED[kind]:
+                    cards = 14 if state.fantasy == FANTASY_FLAT else 14 + kind
+            state.fantasy_cards[seat] = cards
+            normal = normal or cards == 0
 
 
 @njit(inline="always")
@@ -179,9 +200,7 @@ def set_fantasy(state):
         cards = state.fantasy_cards[seat]
         if cards:
             setting = np.empty(MOST_FANTASY, np.uint8)
-            # Nobody can stay after a session's last hand, unless staying is paid at once.
-            pays = state.valued > 0 or state.hand + 1 < state.hands
-            value = FANTASY_VALUE[cards - 14] if pays else 0.0
+            value = PAID[paid_by(state), cards - 14]  # 0 after a session's last hand, where nobody can stay
             solve(state.fantasy_hand[seat], np.int64(cards), value, state.stay_middle == 1, setting)
             # Loops, because compiling a slice set from another array takes seconds.
             for slot in range(BOARD):
