@@ -307,15 +307,16 @@ def read_policy(tree, g, root, out):
     """Shares of what was tried; or for a Gumbel root, priors improved by completed values (section 4).
     Nothing for what is proven to be worse than something else, or lost."""
     most, top, total, mixed = ZERO, LEAST, ZERO, mixed_value(tree, g)
-    count = tree.edges[g, 0]
+    count, solved = tree.edges[g, 0], tree.open[g, 0] == 0
     for k in range(count):
         most = max(most, tree.tries[g, k])
     for k in range(count):
         out[k] = tree.tries[g, k]
+        tried = out[k] > 0  # few are, and handing the tree to a function costs more than all else here
         if root.gumbel:
-            value = root_value(tree, g, k) if tree.tries[g, k] > 0 else mixed
+            value = root_value(tree, g, k) if tried else mixed
             out[k] = np.log(tree.prior[g, k] + TINY) + value_logit(value, most, root.c_scale)
-        if is_beaten(tree, g, k):
+        if is_beaten(tree, g, k) if tried else solved:
             out[k] = LEAST if root.gumbel else ZERO
         top = max(top, out[k])
     for k in range(count):
