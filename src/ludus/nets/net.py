@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ludus.core.errors import Usage
 from ludus.core.spec import Spec, image_shape
 from ludus.nets import NetConfig
-from ludus.nets.parts import PartsReader, convolutions, orthogonal, pixels
+from ludus.nets.parts import PartsReader, convolutions, orthogonal
 
 ILLEGAL = -70.0
 """Logit of an illegal action: as good as never. Not lower: exp of less underflows, at five times the cost."""
@@ -64,7 +64,8 @@ class Net(nn.Module):
         if self.parts:
             return self.parts(obs, self._normalised(self.numbers(obs)))
         if self.images:
-            return pixels(obs, self.spec.parts[0])
+            obs = obs if obs.shape[1:] == image_shape(self.spec.obs_shape) else obs.permute(0, 3, 1, 2)
+            return obs.float() / 255 if self.spec.obs_dtype == np.uint8 else obs.float()
         return self._normalised(self.numbers(obs))
 
     def numbers(self, obs: Tensor) -> Tensor:

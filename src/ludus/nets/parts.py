@@ -85,7 +85,7 @@ class PartsReader(nn.Module):
         for field in self.fields:
             part = field.part
             if part.kind == "image":
-                found.append(self.readers[part.name](pixels(field.read(obs), part)))
+                found.append(self.readers[part.name](_pixels(field.read(obs), part)))
             elif part.kind == "tokens":
                 owned = [
                     numbers[:, self.places[other.part.name]].reshape(-1, *other.part.shape)
@@ -158,9 +158,8 @@ def _numbers_of(tokens: Part, spec: Spec) -> list[Part]:
     return [part for part in spec.parts if part.of == tokens.name]
 
 
-def pixels(image: Tensor, part: Part) -> Tensor:
-    """float32 [B, C, H, W], from 0 to 1. In memory channels are last: convolutions take half as long then."""
+def _pixels(image: Tensor, part: Part) -> Tensor:
+    """Channels first, from 0 to 1."""
     if image.shape[1:] != image_shape(part.shape):
         image = image.permute(0, 3, 1, 2)
-    image = image.contiguous(memory_format=torch.channels_last).float()
-    return image.div_(255) if part.dtype == np.uint8 else image
+    return image.float() / 255 if part.dtype == np.uint8 else image.float()
