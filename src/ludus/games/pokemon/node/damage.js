@@ -41,10 +41,14 @@ function chartOf(dex) {
   return chart;
 }
 
-function effectiveness(dex, type, types) {
-  const against = chartOf(dex)[type];
-  let found = 1;
-  if (against) for (const defending of types) found *= against[defending] ?? 1;
+/** Attacking type -> its multiplier against a Pokémon of these types. */
+function defences(dex, types) {
+  const chart = chartOf(dex);
+  const found = {};
+  for (const attacking in chart) {
+    found[attacking] = 1;
+    for (const defending of types) found[attacking] *= chart[attacking][defending] ?? 1;
+  }
   return found;
 }
 
@@ -87,10 +91,10 @@ function typeOf(move, user) {
 }
 
 /** How much better a move is against the target's types and ability: 0, 1/4, ... 4. */
-function multiplier(dex, move, user, target) {
+function multiplier(move, user, target) {
   const type = typeOf(move, user);
   if (IMMUNE[target.ability] === type || (type === 'Ground' && target.item === 'airballoon')) return 0;
-  return effectiveness(dex, type, target.types);
+  return target.defences[type] ?? 1;
 }
 
 function attack(move, user) {
@@ -116,7 +120,7 @@ function weatherFactor(weather, type) {
 }
 
 /** user, target: `View`s. conditions: those of the target's side. */
-function damage(dex, move, user, target, weather, conditions, factor) {
+function damage(move, user, target, weather, conditions, factor) {
   if (move.category === 'Status' || factor === 0) return 0;
   const most = target.stats.hp;
   if (move.damage) return (move.damage === 'level' ? user.level : move.damage) / most;
@@ -129,4 +133,4 @@ function damage(dex, move, user, target, weather, conditions, factor) {
   return amount / most;
 }
 
-module.exports = { boostFactor, damage, effectiveness, estimatedStats, multiplier };
+module.exports = { boostFactor, damage, defences, estimatedStats, multiplier };
