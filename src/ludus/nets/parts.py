@@ -142,7 +142,7 @@ class Tokens(nn.Module):
         places = ids.long() + self.starts
         if table.is_cuda:
             return functional.embedding(places, table)
-        # On a CPU, the gradient of an embedding takes three times as long, and an index table[places] as well.
+        # On a CPU, the gradient of an embedding takes three times as long; so does table[places] itself.
         return table.index_select(0, places.flatten()).reshape(*places.shape, -1)
 
 

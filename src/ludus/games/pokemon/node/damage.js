@@ -22,32 +22,27 @@ const IMMUNE = {
   sapsipper: 'Grass',
 };
 
-/** Dex -> attacking type -> defending type -> multiplier. */
-const charts = new Map();
+/** Dex -> types of a Pokémon, joined -> attacking type -> multiplier. */
+const remembered = new Map();
 
-function chartOf(dex) {
-  let chart = charts.get(dex);
-  if (chart) return chart;
-  const types = [...dex.types.all().map(type => type.name), '???'];
-  chart = {};
-  for (const attacking of types) {
-    chart[attacking] = {};
-    for (const defending of types) {
-      const immune = !dex.getImmunity(attacking, defending);
-      chart[attacking][defending] = immune ? 0 : 2 ** dex.getEffectiveness(attacking, defending);
-    }
-  }
-  charts.set(dex, chart);
-  return chart;
+/** Attacking type -> its multiplier against a Pokémon of these types. Not to be changed. */
+function defences(dex, types) {
+  let ofDex = remembered.get(dex);
+  if (!ofDex) remembered.set(dex, (ofDex = new Map()));
+  const key = types.join();
+  let found = ofDex.get(key);
+  if (!found) ofDex.set(key, (found = calculatedDefences(dex, types)));
+  return found;
 }
 
-/** Attacking type -> its multiplier against a Pokémon of these types. */
-function defences(dex, types) {
-  const chart = chartOf(dex);
+function calculatedDefences(dex, types) {
   const found = {};
-  for (const attacking in chart) {
+  for (const attacking of [...dex.types.all().map(type => type.name), '???']) {
     found[attacking] = 1;
-    for (const defending of types) found[attacking] *= chart[attacking][defending] ?? 1;
+    for (const defending of types) {
+      const immune = !dex.getImmunity(attacking, defending);
+      found[attacking] *= immune ? 0 : 2 ** dex.getEffectiveness(attacking, defending);
+    }
   }
   return found;
 }

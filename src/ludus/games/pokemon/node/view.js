@@ -205,7 +205,8 @@ class View {
   }
 
   shareOf(id) {
-    return this.shares.find(one => one.id === id);
+    for (const one of this.shares) if (one.id === id) return one;
+    return null;
   }
 }
 
