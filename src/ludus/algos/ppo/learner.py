@@ -369,7 +369,7 @@ class PpoLearner:
         """Running mean and spread of every number observed (Chan et al. 1979)."""
         flat = self.net.numbers(obs)
         count, mean = len(flat), flat.mean(0)
-        var = (flat - mean).square().mean(0)  # a third of the time that torch's own takes on a CPU
+        var = (flat - mean).square_().mean(0)  # a third of the time that torch's own takes on a CPU
         total = self._obs_count + count
         delta = mean - self.net.obs_mean
         kept = self.net.obs_std.square() * self._obs_count + var * count
