@@ -7,7 +7,7 @@ import tempfile
 
 from hypothesis import settings
 
-pytest_plugins = ["commandline", "trainings", "browser"]
+pytest_plugins = ["commandline", "trainings", "browser", "pokemon_setup"]
 
 # Tests run side by side: torch's threads must not spin while they wait for each other (10 times slower).
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -191,7 +191,7 @@ def bandit(
     block["obs"][...] = rng.integers(0, 3, block["obs"].shape)
     block["legal"][...] = True
     block["legal"][..., NEVER_LEGAL] = False
-    chances = probabilities(learner, block)
+    chances, block["value"][...] = looked_at(learner, block)
     flat = [rng.choice(spec.actions, p=row) for row in chances.reshape(-1, spec.actions)]
     block["action"][...] = np.array(flat).reshape(steps, rows)
     block["logp"][...] = np.log(
@@ -202,12 +202,19 @@ def bandit(
     return block
 
 
-def probabilities(learner: PpoLearner, block: Block) -> np.ndarray:
-    """[T, N, A]"""
+def looked_at(learner: PpoLearner, block: Block) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities [T, N, A] and values [T, N]."""
     with torch.no_grad():
         obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))
-        chances = learner.net(obs, legal)[0].double().softmax(1).numpy()
-    return (chances / chances.sum(1, keepdims=True)).reshape(block.steps, block.rows, -1)
+        logits, value = learner.net(obs, legal)
+    chances = logits.double().softmax(1).numpy()
+    chances = (chances / chances.sum(1, keepdims=True)).reshape(block.steps, block.rows, -1)
+    return chances, value.numpy().reshape(block.steps, block.rows)
+
+
+def probabilities(learner: PpoLearner, block: Block) -> np.ndarray:
+    """[T, N, A]"""
+    return looked_at(learner, block)[0]
 
 
 def weights(learner: PpoLearner) -> dict[str, torch.Tensor]:
@@ -340,7 +347,9 @@ def test_vectors_as_actions_are_learned_too():
         block["obs"][...] = rng.normal(size=block["obs"].shape)
         with torch.no_grad():
             obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))
-            chosen = torch.distributions.Normal(learner.net(obs, legal)[0], learner.net.log_std.exp())
+            mean, value = learner.net(obs, legal)
+            chosen = torch.distributions.Normal(mean, learner.net.log_std.exp())
+            block["value"][...] = value.reshape(16, 16)
             action = chosen.sample()
             block["logp"][...] = chosen.log_prob(action).sum(1).reshape(16, 16)
         block["action"][...] = action.reshape(16, 16, 2, 2)
@@ -409,6 +418,17 @@ def test_compiled_slopes_are_those_of_autograd(teacher):
 
 
 # ---- other policies' blocks
+
+
+def test_what_the_newest_policy_played_counts_by_the_values_it_had():
+    """The network needs no second look at it."""
+    learner = make_learner(epochs=1, learning_rate=0.0)
+    block = bandit(learner)
+    block["value"][...] += np.random.default_rng(1).normal(size=block["value"].shape)
+    learner.learn([block], off_policy=False)
+    advantage = torch.from_numpy(block["reward"][..., 0] - block["value"]).flatten()
+    normal = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    torch.testing.assert_close(learner._data["adv"], normal)
 
 
 def test_what_an_older_policy_played_counts_by_how_likely_it_still_is():

@@ -16,6 +16,7 @@ from statistics import mean
 import numpy as np
 import psutil
 import pytest
+import torch
 
 import ludus
 from ludus import algos, games
@@ -188,6 +189,20 @@ def first_block(plan: Plan, index: int) -> Block:
     block = Block(columns, plan.steps, plan.rows)
     actor.fill(block)
     return block
+
+
+def test_blocks_keep_what_the_policy_expected():
+    plan = small_plan("tictactoe", 4, 4, seed=1)
+    actor = actor_of(plan, 0)
+    torch.manual_seed(0)
+    net = Net(actor.spec, plan.net)
+    actor.load(flat_weights(net), 0.0)
+    block = Block(algos.find("ppo").columns(Config(settings=plan.settings), actor.spec), 4, 4)
+    actor.fill(block)
+    with torch.no_grad():
+        value = net(*(torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal")))[1]
+    np.testing.assert_allclose(block["value"].ravel(), value, atol=1e-5)
+    assert value.std() > 0.01
 
 
 def test_exploration_is_spread_over_workers():

@@ -79,6 +79,12 @@ class Policy(Protocol):
         """Logits, values, and the memory afterwards."""
         ...
 
+    def draw(
+        self, logits: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sampled actions and the logarithms of their probabilities [N]."""
+        ...
+
     def act(
         self, obs: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float = 1.0,
         memory: np.ndarray | None = None,

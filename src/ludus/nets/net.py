@@ -75,7 +75,7 @@ class Net(nn.Module):
     def _normalised(self, numbers: Tensor) -> Tensor:
         if not self.normalises:
             return numbers
-        return ((numbers - self.obs_mean) / self.obs_std).clamp(-10, 10)
+        return (numbers - self.obs_mean).div_(self.obs_std).clamp_(-10, 10)
 
     def forward(self, obs: Tensor, legal: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Logits [B, A] with illegal ones out of reach, and value [B] in points. memory: [B, 2 * width]"""
