@@ -545,7 +545,7 @@ def test_no_worker_initialises_cuda(algo, touch, tmp_path):
     """touch: workers that do try are found, so that this test can fail where there is no GPU either."""
     (tmp_path / "sitecustomize.py").write_text(WATCH)
     words = f"train connect4 --algo {algo} --preset test --workers 2 --decisions 512 --run run --rows 8"
-    words += " --steps 16 --net.channels 8 --net.blocks 1"
+    words += " --steps 16 --net.channels 8 --net.blocks 1 --eval-every 0"
     words += " --alphazero.search.simulations 4" if algo == "alphazero" else ""
     command, told = ludus_command(*words.split(), cwd=tmp_path), tmp_path / "told"
     path = os.pathsep.join([str(tmp_path), *sys.path])

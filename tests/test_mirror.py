@@ -24,7 +24,7 @@ from ludus.store import lease, mirror
 from ludus.store.checkpoint import milestones
 from ludus.store.mirror import Mirror, address, is_url, misfit, restore, trained_elsewhere
 from ludus.store.run import read_lines
-from trainings import limit, ludus, ludus_command
+from trainings import limit, ludus_command
 
 SECRET = "s3cr3t-key"
 STAMP = "Fri, 01 Jan 2100 00:00:00 GMT"
@@ -625,17 +625,17 @@ def made(run: Path) -> list[int]:
     return [line["decisions"] for line in read_lines(run / "metrics.jsonl")]
 
 
-def test_a_run_goes_on_from_s3_on_an_empty_machine_with_all_it_had(s3, tmp_path):
+def test_a_run_goes_on_from_s3_on_an_empty_machine_with_all_it_had(s3, ludus, tmp_path):
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     for machine in (first, second, third):
         machine.mkdir()
-    done = ludus(*TRAIN, *SCHEDULE, "--decisions", "5000", "--mirror", NIGHT, cwd=first)
-    assert done.returncode == 0, done.stderr
+    code, _, err = ludus(*TRAIN, *SCHEDULE, "--decisions", "5000", "--mirror", NIGHT, cwd=first)
+    assert code == 0, err
     before = tree(first / "runs/tictactoe-test")
     shutil.rmtree(first)
 
-    done = ludus("resume", NIGHT, "--decisions", "9000", cwd=second)
-    assert done.returncode == 0, done.stderr
+    code, _, err = ludus("resume", NIGHT, "--decisions", "9000", cwd=second)
+    assert code == 0, err
     run = second / "runs/night"
     assert tree(run)["metrics.jsonl"].startswith(before["metrics.jsonl"])
     assert made(run) == list(range(512, 9_217, 512))
@@ -648,12 +648,14 @@ def test_a_run_goes_on_from_s3_on_an_empty_machine_with_all_it_had(s3, tmp_path)
     assert lasting.items() <= tree(third / "night").items()
     assert len(os.listdir(third / "night/checkpoints")) == 2
     for at in (str(int(milestones(run)[0].stem)), "best"):
-        done = ludus("eval", "night", "--at", at, "--against", "random", "--games", "100", cwd=third)
-        assert done.returncode == 0 and "random" in done.stdout, done.stderr
+        code, out, err = ludus(
+            "eval", "night", "--at", at, "--against", "random", "--games", "100", cwd=third
+        )
+        assert code == 0 and "random" in out, err
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["to its end", "until SIGTERM"])
-def test_a_server_that_goes_away_in_the_middle_stops_no_training(stopped, s3, tmp_path):
+def test_a_server_that_goes_away_in_the_middle_stops_no_training(stopped, s3, ludus, tmp_path):
     seconds = "60" if stopped else "4"
     flags = [*TRAIN, "--decisions", "1000000000", "--seconds", seconds, "--checkpoints.every-s", "0.3"]
     training = subprocess.Popen(
@@ -677,21 +679,21 @@ def test_a_server_that_goes_away_in_the_middle_stops_no_training(stopped, s3, tm
 
     run = tmp_path / "runs/tictactoe-test"
     more = str(made(run)[-1] + 1_000)
-    done = ludus("resume", str(run), "--decisions", more, "--seconds", "0", cwd=tmp_path)
-    assert done.returncode == 0 and "mirror" not in done.stdout, done.stderr
+    code, out, err = ludus("resume", str(run), "--decisions", more, "--seconds", "0")
+    assert code == 0 and "mirror" not in out, err
     restore(NIGHT, tmp_path / "back")
     assert made(tmp_path / "back") == made(run) and made(run)[-1] >= int(more)
     assert os.listdir(tmp_path / "back/checkpoints") == os.listdir(run / "checkpoints")
 
 
-def test_a_folder_that_is_not_what_the_mirror_holds_is_not_taken_for_it(run, s3, tmp_path):
+def test_a_folder_that_is_not_what_the_mirror_holds_is_not_taken_for_it(run, s3, ludus, tmp_path):
     copy(NIGHT, run)
     shutil.copytree(run, tmp_path / "runs/night")
     write_checkpoint(run, "2000")
     copy(NIGHT, run)
-    done = ludus("resume", NIGHT, cwd=tmp_path)
-    assert done.returncode == 2 and f"runs/night can't go on as {NIGHT}: it holds a newer" in done.stderr
+    code, _, err = ludus("resume", NIGHT)
+    assert code == 2 and f"runs/night can't go on as {NIGHT}: it holds a newer" in err
     shutil.rmtree(tmp_path / "runs")
     write_run(tmp_path / "runs/night")
-    done = ludus("resume", NIGHT, cwd=tmp_path)
-    assert done.returncode == 2 and f"runs/night can't go on as {NIGHT}: it holds another" in done.stderr
+    code, _, err = ludus("resume", NIGHT)
+    assert code == 2 and f"runs/night can't go on as {NIGHT}: it holds another" in err

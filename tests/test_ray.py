@@ -1,6 +1,6 @@
 """Training on a Ray cluster of two or three nodes, which are processes on this machine.
 
-Starting it takes as long as a test or two: all tests share it, so they stay in one process of pytest-xdist.
+Starting it takes as long as a test or two: all tests share it.
 """
 
 import os
@@ -36,7 +36,6 @@ from trainings import EXAMPLES, Listeners, gone, limit, ludus_command, reproduci
 
 # Read when it is imported. The one that is not in our own list keeps the cluster to the loopback interface.
 os.environ |= {**joined.VARIABLES, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-pytestmark = pytest.mark.xdist_group("ray")
 ray = pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: nothing on it is tested, see the extra `ray`")
 STORE = 80 * 2**20
 SMALL = {"rows": 8, "steps": 8, "eval_every": "0", "log_s": 0.0, "checkpoints": {"every_decisions": 2048}}
