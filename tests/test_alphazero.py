@@ -538,9 +538,7 @@ sys.meta_path.insert(0, Finder())
 '''
 
 
-@pytest.mark.parametrize(
-    ("algo", "touch"), [("alphazero", False), ("ppo", False), ("alphazero", True)], ids=str
-)
+@pytest.mark.parametrize(("algo", "touch"), [("alphazero", False), ("ppo", False), ("ppo", True)], ids=str)
 def test_no_worker_initialises_cuda(algo, touch, tmp_path):
     """touch: workers that do try are found, so that this test can fail where there is no GPU either."""
     (tmp_path / "sitecustomize.py").write_text(WATCH)

@@ -161,6 +161,7 @@ def test_slots_play_exactly_as_separate_emulators_do(game):
     ours, theirs = context.Pipe()
     process = context.Process(target=_alone, args=(theirs, game, start, actions.T.tolist(), 4))
     process.start()
+    theirs.close()  # so that its end is noticed
     played = ours.recv()
     process.join()
     for row in range(rows):
