@@ -333,6 +333,26 @@ def test_the_same_folder_takes_its_own_lease_again_at_once(run, url):
     copy(url, run)
 
 
+def test_a_lease_that_is_given_back_is_not_renewed(run, tmp_path, monkeypatch):
+    """Though its sign of life is on its way: it would lock out all others for minutes."""
+    monkeypatch.setattr(lease, "BEAT_S", 0.01)
+    store, renews = mirror._open(f"file://{tmp_path}/mirror", make=True), threading.Event()
+    held = lease.Lease(store, run)
+    held.hold()
+    create = held._create
+
+    def create_late() -> bool:
+        renews.set()
+        time.sleep(0.3)
+        return create()
+
+    monkeypatch.setattr(held, "_create", create_late)
+    assert renews.wait(60)
+    held.release()
+    held._beating.join(60)
+    assert not lease._read(store)
+
+
 def test_a_training_is_refused_while_another_machine_trains_the_run(trained, tmp_path):
     bucket = f"file://{tmp_path}/bucket"
     folder, _ = trained("tictactoe", workers="0", decisions=1_000, mirror=bucket)
