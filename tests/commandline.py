@@ -10,12 +10,12 @@ from ludus import cli
 
 @pytest.fixture
 def ludus(monkeypatch, capsys, tmp_path):
-    """Run a command in this process, in an empty folder or another: (exit code, stdout, stderr)."""
+    """Run a command in this process, in an empty folder or in `cwd`: (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
     monkeypatch.setenv("COLUMNS", "160")
 
-    def ludus(*args: str, typed: str = "", cwd: Path = tmp_path) -> tuple[int, str, str]:
+    def ludus(*args: str, typed: str = "", cwd: Path = Path()) -> tuple[int, str, str]:
         code = 0
         try:
             with monkeypatch.context() as patch:
