@@ -176,7 +176,9 @@ def check_flags(words: list[str], where: str, ludus: Callable) -> None:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ludus: Callable) -> Iterator[Callable]:
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ludus: Callable, one_core: None
+) -> Iterator[Callable]:
     """A folder like a checkout, in which a command can be run."""
     shutil.copytree(ROOT / "examples", "examples")
     Path("docs").symlink_to(ROOT / "docs")

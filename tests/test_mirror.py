@@ -645,7 +645,7 @@ def made(run: Path) -> list[int]:
     return [line["decisions"] for line in read_lines(run / "metrics.jsonl")]
 
 
-def test_a_run_goes_on_from_s3_on_an_empty_machine_with_all_it_had(s3, ludus, tmp_path):
+def test_a_run_goes_on_from_s3_on_an_empty_machine_with_all_it_had(s3, ludus, one_core, tmp_path):
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     for machine in (first, second, third):
         machine.mkdir()

@@ -113,6 +113,13 @@ def trained(tmp_path):
 
 
 @pytest.fixture
+def one_core(monkeypatch):
+    """Tests run side by side: threads that wait for each other take five times as long, and processes of a
+    match take two seconds to start."""
+    monkeypatch.setenv(machine.CORES, "1")
+
+
+@pytest.fixture
 def importable(monkeypatch):
     """Make this folder's and the examples' modules importable, here and in workers."""
     for folder in (EXAMPLES, Path(__file__).parent):
