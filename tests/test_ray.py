@@ -185,7 +185,7 @@ def test_a_node_with_another_version_is_refused(nodes, pool, tmp_path):
         with pytest.raises(Usage) as refused:
             pool().receive()
     finally:
-        nodes.kill(strange)
+        nodes.cluster.remove_node(strange)  # which tells the cluster, so that no other test meets it
     problem = f"node node-strange has Ludus 0.0.1, but the learner has {package.__version__}"
     assert str(refused.value) == f"{problem}: install the same on both"
 
@@ -221,8 +221,9 @@ def test_a_hung_worker_is_replaced_and_not_waited_for(pool, monkeypatch):
         ray_pool, "patience_s", lambda least, rows, slowest: 600 if slowest is None else patience
     )
     found = pool(opponents="self:0.5,past:0.5", workers="2")
-    found.release(found.receive())
     handle = found._handles[0]
+    while not handle.proven:  # it is waited for longer until it has delivered a block
+        found.release(found.receive())
     os.kill(handle.pid, signal.SIGSTOP)
     others = 0
     try:
