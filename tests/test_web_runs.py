@@ -279,11 +279,14 @@ def test_a_missing_folder_is_said_in_one_line(ludus):
 
 
 def test_the_page_goes_on_after_a_restart(server, runs, visit):
-    page = visit(expected="ERR_CONNECTION_REFUSED").open(f"{server.url}/run/done")
+    folder = make_run(runs / "goes-on")
+    page = visit(expected="ERR_CONNECTION_REFUSED").open(f"{server.url}/run/goes-on")
     assert "500 of" in page.locator(".decisions").inner_text()
     server.stop()
     page.get_by_text("Connection lost").wait_for()
-    with (runs / "done" / "metrics.jsonl").open("a") as out:
+    with (folder / "metrics.jsonl").open("a") as out:
         out.write(json.dumps(metrics(60)) + "\n")
     server.start()
     page.get_by_text("600 of").wait_for()
+    page.close()
+    shutil.rmtree(folder)
