@@ -1,4 +1,4 @@
-"""Torch's optimisers without torch.compile, which they import when they are made: 1.5 s of every start."""
+"""Torch's optimisers without torch.compile, which they import when they are made: a second of every start."""
 
 import inspect
 
