@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -102,20 +103,23 @@ def test_killed_at_any_moment_and_resumed_is_never_interrupted(trained, tmp_path
     )
     command = [sys.executable, "-m", "ludus.cli", "train", "tictactoe", *flags.split()]
     rng, folder = random.Random(5), tmp_path / "broken"
-    for life in range(4):
+
+    def ready(process: subprocess.Popen, before: list[Path], writing: bool) -> bool:
+        """It writes a checkpoint, or has made another one; or it has ended."""
+        if writing:
+            found = any((folder / checkpoint.CHECKPOINTS).glob(f"{checkpoint.UNFINISHED}*"))
+        else:
+            found = checkpoint.listed(folder)[-1:] != before[-1:]
+        return found or process.poll() is not None
+
+    for writing in (False, True, False, True):
         before = checkpoint.listed(folder)
         process = subprocess.Popen(
             command, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         any(b"decisions" in line for line in process.stdout)  # it has begun to learn
-
-        def ready() -> bool:
-            made = checkpoint.listed(folder)[-1:] != before[-1:]  # noqa: B023
-            writes = any((folder / checkpoint.CHECKPOINTS).glob(f"{checkpoint.UNFINISHED}*"))
-            return process.poll() is not None or (writes if life % 2 else made)  # noqa: B023
-
-        assert wait_until(ready, 60, pause_s=0.0)
-        time.sleep(0 if life % 2 else rng.random() * 0.3)  # between checkpoints, or while it writes one
+        assert wait_until(partial(ready, process, before, writing), limit(60), 0.0 if writing else 0.02)
+        time.sleep(0 if writing else rng.random() * 0.3)
         process.kill()
         process.communicate()
     done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
