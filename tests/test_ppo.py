@@ -1,13 +1,14 @@
 """PPO: advantages against the textbook's sums, and a learner that moves the way it should."""
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from ludus import algos
-from ludus.algos.cuda_graph import copied, device_settings, load_optimiser, rate_of, set_precision, set_rate
+from ludus.algos.cuda_graph import copied, device_settings, load_optimiser, rate_of, set_rate
 from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.device_advantages import device_advantages
@@ -519,11 +520,22 @@ def test_the_learning_rate_that_is_used_is_told():
         )
 
 
-def test_only_a_gpu_computes_with_less_than_float32():
+class TorchWithGpu:
+    """Torch that takes every device for a GPU, while tensors stay where they are."""
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+    def device(self, name):
+        return SimpleNamespace(type="cuda")
+
+
+def test_only_a_gpu_computes_with_less_than_float32(monkeypatch):
     try:
-        set_precision(torch.device("cuda"))
-        assert torch.get_float32_matmul_precision() == "high"
-        make_learner()
-        assert torch.get_float32_matmul_precision() == "highest"
+        with monkeypatch.context() as patch:
+            patch.setattr("ludus.algos.ppo.learner.torch", TorchWithGpu())
+            patch.setattr("ludus.algos.ppo.learner.device_settings", lambda rate, device: ON_CPU)
+            assert make_learner().on_gpu and torch.get_float32_matmul_precision() == "high"
+        assert not make_learner().on_gpu and torch.get_float32_matmul_precision() == "highest"
     finally:
-        set_precision(torch.device("cpu"))
+        torch.set_float32_matmul_precision("highest")

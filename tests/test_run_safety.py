@@ -539,7 +539,7 @@ def test_weights_that_dont_fit_are_one_line(change, said, ludus, trained, tmp_pa
     assert code == 1 and said in one_line(err), err
 
 
-def test_folders_may_have_plus_and_at_in_their_names(ludus, trained, tmp_path, monkeypatch):
+def test_folders_may_have_plus_and_at_in_their_names(ludus, trained, one_core, tmp_path, monkeypatch):
     for name in ("a", "a+b", "a+b@c", "x@best"):
         write_run(tmp_path / name)
     monkeypatch.chdir(tmp_path)

@@ -282,8 +282,8 @@ def sweep(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS
     """Search settings by training many runs. `ludus sweep GAME --help` lists the flags."""
     from ludus import processes
 
-    # Trials fork from it. It imports while we do; torch's optimizers import the second when they are made.
-    processes.start_fork_server(["ludus.sweep.process_place", "torch._dynamo"])
+    # Trials fork from it. It imports while we do.
+    processes.start_fork_server(["ludus.sweep.process_place"])
     from ludus.commands import sweep as command
 
     command.run(list(words))

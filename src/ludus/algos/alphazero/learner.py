@@ -26,6 +26,7 @@ from ludus.algos.cuda_graph import (
     set_precision,
     set_rate,
 )
+from ludus.algos.optimisers import AdamW
 from ludus.core.block import ALIGNED, Block
 from ludus.core.rules import Rules
 from ludus.nets import NetConfig
@@ -93,9 +94,7 @@ class AlphaZeroLearner:
         self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         set_precision(self.device)
         settings = device_settings(config.learning_rate, self.device)
-        self.optimiser = torch.optim.AdamW(
-            self.net.parameters(), weight_decay=config.weight_decay, **settings
-        )
+        self.optimiser = AdamW(self.net.parameters(), weight_decay=config.weight_decay, **settings)
         self.replay = Replay(rules, record(config, rules.spec), config.replay_buffer, seed)
         self.phase: Phase = lambda name: nullcontext()
         self.cancelled: Callable[[], bool] = lambda: False

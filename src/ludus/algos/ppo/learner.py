@@ -26,6 +26,7 @@ from ludus.algos.cuda_graph import (
     set_precision,
     set_rate,
 )
+from ludus.algos.optimisers import Adam
 from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.device_advantages import device_advantages
@@ -51,7 +52,7 @@ class PpoLearner:
         self._parameters = list(self.net.parameters())
         self._flat = joined(self._parameters)
         settings = device_settings(config.learning_rate, self.device)
-        self.optimiser = torch.optim.Adam([self._flat], eps=1e-5, **settings)
+        self.optimiser = Adam([self._flat], eps=1e-5, **settings)
         self.phase: Phase = lambda name: nullcontext()
         self.cancelled: Callable[[], bool] = lambda: False
         self.progress = 0.0
