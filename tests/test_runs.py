@@ -155,7 +155,7 @@ def test_a_finished_run_says_so_and_goes_on_when_given_more(trained):
     [
         ({"net": {"hidden": (16,)}}, r"net\.hidden \(16,\) instead of \(64,\): its weights would not fit"),
         ({"seed": 3}, "seed 3"),
-        ({"switches": {"hands": 2}}, r"switches\.hands 2 instead of 1: .*other rules"),
+        ({"switches": {"hands": 2}}, r"switches\.hands 2 instead of 10: .*other rules"),
         ({"algo": "alphazero"}, r"algo alphazero instead of ppo: .*another way|alphazero plays native games"),
     ],
 )

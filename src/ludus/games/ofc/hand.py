@@ -50,7 +50,7 @@ STATE = np.dtype(
         ("fantasy", np.int8),
         ("valued", np.int8),  # 0: Fantasyland is played; else the row of PAID that it is paid by
         ("stay_middle", np.int8),
-        ("sampled", np.int8),  # a game is one hand of a session of so many; 0: a whole session
+        ("sampled", np.int8),  # a game is any one hand of a session
         # the session
         ("over", np.int8),
         ("button", np.int8),
@@ -115,8 +115,8 @@ def start_session(state, stream):
 
 @njit
 def sample_session(state, stream):
-    """Any hand of a session: some are in Fantasyland, and it is paid by what it is worth in those to come."""
-    state.valued = SESSION + below(stream, state.sampled)
+    """Any hand of a session, where some seats may be in Fantasyland."""
+    state.hand = below(stream, state.hands)
     normal = state.fantasy == FANTASY_OFF
     while not normal:
         for seat in range(state.seats):
@@ -229,7 +229,7 @@ def settle(state):
     for seat in range(seats):
         next_fantasy(state, seat, stands[seat], values[seat])
     state.hand += 1
-    state.over = state.hand == state.hands
+    state.over = state.sampled or state.hand == state.hands
     if not state.over:
         state.button = (state.button + 1) % seats
 
@@ -262,9 +262,9 @@ def next_fantasy(state, seat, stands_, values):
     elif stands_:
         cards = entry_cards(values, state.fantasy)
         state.stats[seat, ENTRIES] += cards > 0
-    if cards and state.valued:
+    if cards and (state.valued or state.sampled):
         # Points are paid pairwise, and so is Fantasyland's measured value.
-        value = PAID[state.valued, cards - 14]
+        value = PAID[paid_by(state), cards - 14]
         for other in range(state.seats):
             state.points[other] -= value
         state.points[seat] += value * state.seats

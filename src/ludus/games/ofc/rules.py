@@ -29,7 +29,6 @@ from ludus.games.ofc.scoring import (
     FANTASY_OFF,
     FANTASY_PROGRESSIVE,
     FIXED,
-    LONG_SESSION,
     MIDDLE,
     ROW_SIZE,
     ROW_START,
@@ -271,9 +270,8 @@ class Ofc:
         states["fantasy"] = FANTASY[self.options.fantasyland]
         states["valued"] = FIXED if self.options.fantasyland_hands == "valued" else 0
         states["stay_middle"] = self.options.stay_middle
+        states["sampled"] = self.options.fantasyland_hands == "sampled"
         states["hands"] = self.options.hands
-        if self.options.fantasyland_hands == "sampled":
-            states["hands"], states["sampled"] = 1, min(self.options.hands, LONG_SESSION + 1)
         return states
 
     def deal(self, states: States, rng: Streams) -> None:
