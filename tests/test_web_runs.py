@@ -117,6 +117,10 @@ def test_a_long_curve_keeps_its_peak_and_can_be_looked_at_closely(server, runs, 
     page.wait_for_function(f"(chart) => {VIEW}.drawn[chart].getOption().series[0].{inside}", arg=chart)
     near = [(x, y) for x, y in points(page, chart) if 123_000 <= x <= 124_000]
     assert (10 * PEAK_AT, PEAK) in near
+    page.get_by_label("From").fill("5")  # not done typing when new figures come
+    page.evaluate(f"() => {{ {VIEW}.latest[{chart!r}] = 'new' }}")
+    page.wait_for_function("() => document.body.innerText.includes('new')")
+    assert page.get_by_label("From").input_value() == "5"
     page.get_by_role("button", name="Reset zoom").click()
     canvas = page.locator(f'[data-chart="{chart}"]')
     canvas.scroll_into_view_if_needed()
