@@ -375,7 +375,7 @@ def main(args: list[str] | None = None) -> None:
     # How long torch's threads spin before they sleep. Milliseconds by default, which takes the cores from
     # workers; without any, an update of a small network takes almost twice as long.
     if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "20000")
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     args = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in args
     args = [word for word in args if word != "--debug"]
