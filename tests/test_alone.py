@@ -38,6 +38,13 @@ def test_scripted_knows_one_game_and_needs_its_buttons():
         match.bot_alone(games.open(GEMFALL, buttons=["LEFT"]), "scripted", 2, 0)
 
 
+def test_scores_of_console_games_leave_out_what_is_paid_to_learn_by():
+    paid = {"life_lost": -5.0, "time": -0.1, "size": 24}
+    assert games.open(GEMFALL, **paid).for_evaluation().switches == {"size": 24}
+    alone = games.open(GEMFALL, integration=0.0, **paid)
+    assert alone.for_evaluation() is alone  # nothing else is paid
+
+
 def test_atari_has_a_preset_and_counts_scores_in_full():
     pytest.importorskip("ale_py")
     config = resolve("gym:ALE/Pong-v5")

@@ -59,9 +59,10 @@ def test_a_game_is_one_hand_and_pays_what_fantasyland_is_worth_in_those_to_come(
     assert np.allclose(states["points"].sum(1), 0, atol=1e-3)
 
 
+@pytest.mark.parametrize("how", ["played", "sampled"])
 @pytest.mark.parametrize("to_come", [0, 1, 9])
-def test_the_last_hand_is_seen_in_training_as_in_a_session(to_come):
-    rules = games.open("ofc", hands=10).rules
+def test_the_last_hand_is_seen_in_training_as_in_a_session(to_come, how):
+    rules = games.open("ofc", hands=10, fantasyland_hands=how).rules
     play = Play(rules, 8, 1)
     play.states["hand"] = 9 - to_come
     seen = observation_of(rules, play.states)

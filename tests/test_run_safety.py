@@ -138,11 +138,21 @@ def test_a_training_starts_from_the_weights_of_another_run(trained, ludus, tmp_p
     assert before.keys() == after.keys()
     learned = [name for name in before if "weight" in name and "value" not in name]
     assert learned and all(np.array_equal(before[name], after[name]) for name in learned)
-    for wrong, why in (("nothing", "no run's folder"), (str(first), "has the shape")):
+    for wrong, why in (
+        ("nothing", "no run's folder"),
+        (str(first), r"its net.hidden is (64,), not (24,)"),
+    ):
         run = tmp_path / "refused"
         words = ["--preset", "test", "--workers", "0", "--net.hidden", "24", "--run", str(run)]
         code, _, err = ludus("train", "tictactoe", *words, "--start-from", wrong)
         assert code != 0 and why in one_line(err) and not run.exists()
+
+
+def test_what_another_run_knows_of_observations_is_kept(trained):
+    first, _ = trained("gym:CartPole-v1", workers="0", decisions=3_000)
+    second, _ = trained("gym:CartPole-v1", workers="0", decisions=1, start_from=str(first))
+    before, after = (read_weights(folder)["obs_std"] for folder in (first, second))
+    assert np.allclose(before, after, rtol=0.01) and not np.allclose(before, 1, rtol=0.01)
 
 
 # ---- the best

@@ -151,8 +151,8 @@ class Tokens(nn.Module):
         places = ids.long() + self.starts
         if table.is_cuda:
             return functional.embedding(places, table)
-        # On a CPU, the gradient of an embedding takes three times as long; so does table[places] itself.
-        return table.index_select(0, places.flatten()).reshape(*places.shape, -1)
+        # On a CPU, an embedding and table[places] take three times as long with their gradients.
+        return table.index_select(0, places.flatten()).reshape(*places.shape, table.shape[1])
 
 
 def _fields(spec: Spec) -> list[Field]:

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 
 from ludus import algos
+from ludus.algos import StartsTrained
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Best, Checkpoint, Saver
 from ludus.store.player import parse_player
-from ludus.store.run import check_fit, quoted, read_weights
+from ludus.store.run import check_fit, differences, peek_config, quoted, read_weights
 from ludus.store.start import Bare
 
 if TYPE_CHECKING:
@@ -196,9 +197,14 @@ def load_weights(training: "Training", bare: Bare) -> None:
 
 def start_from(training: "Training", name: str) -> None:
     """Begin with the weights of another run, perhaps `FOLDER@best`, or of the game's champion."""
-    other = parse_player(name, training.game.champion)
-    if other.run is None:
-        raise Usage(f"start_from is {name!r}, which is no run's folder")
+    other, config = parse_player(name, training.game.champion), training.config
+    if other.run is None or other.think:
+        raise Usage(f"--start-from {name}: that is no run's folder, nor one that --overwrite leaves there")
+    theirs = peek_config(other.run)
+    if theirs.algo != config.algo:
+        raise Usage(f"--start-from {name}: it was trained by {theirs.algo}, not by {config.algo}")
+    for field, old, new in differences("net", theirs.net, config.net):
+        raise Usage(f"--start-from {name}: its {field} is {old}, not {new}: give both the same network")
     _fill(training, other.run, read_weights(other.run, other.at))
 
 
@@ -206,3 +212,5 @@ def _fill(training: "Training", folder: Path, weights: Mapping[str, np.ndarray])
     check_fit(folder, weights, training.learner.net.state_dict())
     tensors = {name: torch.from_numpy(array.copy()) for name, array in weights.items()}
     training.learner.net.load_state_dict(tensors)
+    if isinstance(training.learner, StartsTrained):
+        training.learner.start_trained()

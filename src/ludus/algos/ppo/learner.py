@@ -40,6 +40,8 @@ from ludus.nets.parts import as_tensor
 TOGETHER = 32
 """Updates that are recorded as one graph: between them Python would wait for the threads that play."""
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+TRAINED_COUNT = 1_000_000
+"""Decisions that the statistics of trained weights count as."""
 
 
 class PpoLearner:
@@ -378,6 +380,10 @@ class PpoLearner:
         self.net.obs_mean += delta * count / total
         self.net.obs_std.copy_((spread / total).sqrt().clamp_min(1e-4))
         self._obs_count = total
+
+    def start_trained(self) -> None:
+        """Its statistics of observations and values count, so that a first batch does not replace them."""
+        self._obs_count, self._seen_values = TRAINED_COUNT, TRAINED_COUNT
 
     def state_dict(self) -> dict:
         state = {

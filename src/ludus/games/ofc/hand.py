@@ -32,7 +32,8 @@ STATS = (
     "hands", "points", "royalties", "fouls", "wins", "big", "entries", "value",
     "fl_hands", "fl_points", "fl_royalties", "fl_stays",
 )  # fmt: skip
-"""Counts and sums over a session. Those without fl_ are of normal hands; `value` is what `valued` paid."""
+"""Counts and sums over a session. Those without fl_ are of normal hands; `value` is what was paid for
+Fantasyland that is not played."""
 (HANDS, POINTS, ROYALTIES, FOULS, WINS, BIG, ENTRIES, VALUE,
  FL_HANDS, FL_POINTS, FL_ROYALTIES, FL_STAYS) = range(len(STATS))  # fmt: skip
 
@@ -48,7 +49,7 @@ STATE = np.dtype(
         ("seats", np.int8),
         ("jokers", np.int8),
         ("fantasy", np.int8),
-        ("valued", np.int8),  # 0: Fantasyland is played; else the row of PAID that it is paid by
+        ("valued", np.int8),  # the row of PAID that Fantasyland is paid by; 0: by the hands to come
         ("stay_middle", np.int8),
         ("sampled", np.int8),  # a game is any one hand of a session
         # the session

@@ -48,7 +48,9 @@ class Game(game.Game):
         return make_spec(self.integration, self.options)
 
     def for_evaluation(self) -> "Game":
-        """What agents are paid to learn by is not part of their score."""
+        """What agents are paid to learn by is not part of their score, unless there is no other."""
+        if not (self.options.integration or self.options.score):
+            return self
         return Game(self.name, {name: value for name, value in self.switches.items() if name not in SHAPING})
 
     @property

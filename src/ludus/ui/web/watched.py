@@ -32,7 +32,7 @@ class WatchedRun:
     curves: "Curves" = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _begun: bool = False
-    """Whether somebody has the curves, be it that there are none yet."""
+    """Whether somebody has the curves, even if there are none yet."""
     _size: int = -1
     """Of the events when they were read."""
     _events: list[dict[str, Any]] = field(default_factory=list)
