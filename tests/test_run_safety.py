@@ -140,7 +140,7 @@ def test_a_training_starts_from_the_weights_of_another_run(trained, ludus, tmp_p
     assert learned and all(np.array_equal(before[name], after[name]) for name in learned)
     for wrong, why in (
         ("nothing", "no run's folder"),
-        (str(first), r"its net.hidden is (64,), not (24,)"),
+        (str(first), "its net.hidden is (32,), not (24,)"),
     ):
         run = tmp_path / "refused"
         words = ["--preset", "test", "--workers", "0", "--net.hidden", "24", "--run", str(run)]
