@@ -199,7 +199,7 @@ def start_from(training: "Training", name: str) -> None:
     """Begin with the weights of another run, perhaps `FOLDER@best`, or of the game's champion."""
     other, config = parse_player(name, training.game.champion), training.config
     if other.run is None or other.think:
-        raise Usage(f"--start-from {name}: that is no run's folder, nor one that --overwrite leaves there")
+        raise Usage(f"--start-from {name}: it is no run's folder (its own, --overwrite has moved aside)")
     theirs = peek_config(other.run)
     if theirs.algo != config.algo:
         raise Usage(f"--start-from {name}: it was trained by {theirs.algo}, not by {config.algo}")
