@@ -12,7 +12,7 @@ demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 	$(BIN)/ludus eval runs/demo --against random greedy --hands 2000
 
 test: $(READY)  ## the whole suite
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadfile  # what tests of a file share is made once
 
 check: $(READY)  ## format, lint, types, documentation and tests
 	$(BIN)/ruff format --check .

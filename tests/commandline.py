@@ -1,6 +1,7 @@
 """The command line in tests: the fixture `ludus` runs a command, `one_line` reads its error."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,16 +10,17 @@ from ludus import cli
 
 @pytest.fixture
 def ludus(monkeypatch, capsys, tmp_path):
-    """Run a command in this process, in an empty folder: (exit code, stdout, stderr)."""
+    """Run a command in this process, in an empty folder or in `cwd`: (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
     monkeypatch.setenv("COLUMNS", "160")
 
-    def ludus(*args: str, typed: str = "") -> tuple[int, str, str]:
+    def ludus(*args: str, typed: str = "", cwd: Path = Path()) -> tuple[int, str, str]:
         code = 0
         try:
             with monkeypatch.context() as patch:
                 lines = iter(typed.splitlines())
+                patch.chdir(cwd)
                 patch.setattr("builtins.input", lambda: read(lines))
                 cli.main(list(args))
         except SystemExit as end:

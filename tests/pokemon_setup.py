@@ -8,6 +8,7 @@ import pytest
 
 from ludus.core.errors import Failure
 from ludus.games.pokemon import install
+from ludus.games.pokemon.server import Server, free_port
 
 
 @functools.cache
@@ -25,6 +26,14 @@ def needs_simulator() -> None:
     if problem():
         warnings.warn(f"the Pokémon simulator is NOT tested: {problem()}", stacklevel=2)
         pytest.skip(problem())
+
+
+@pytest.fixture(scope="module")
+def showdown():
+    """The address of a Showdown server, for a whole module."""
+    needs_simulator()
+    with Server(free_port()) as server:
+        yield server.address
 
 
 def random_choice(legal: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -69,7 +69,7 @@ def test_an_agent_with_memory_plays_matches_and_refuses_to_look_ahead(rememberin
         agent.choose(rules.blank(1), np.zeros((1, 2), np.uint64))
 
 
-def test_eval_and_play_take_an_agent_with_memory(remembering, ludus):
+def test_eval_and_play_take_an_agent_with_memory(remembering, ludus, one_core):
     code, out, err = ludus("eval", str(remembering), "--against", "random", "--games", "20")
     assert code == 0 and "random" in out, err
     code, out, err = ludus("play", "tictactoe", "--against", str(remembering), typed="b2\nq")

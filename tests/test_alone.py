@@ -18,7 +18,7 @@ def rows(out: str) -> dict[str, list[str]]:
 def test_bots_are_evaluated_beside_an_agent(trained, ludus):  # noqa: F811
     pytest.importorskip("stable_retro")
     sizes = {"rows": 2, "steps": 8, "decisions": 32, "workers": "0"}
-    folder, _ = trained(GEMFALL, **sizes, switches={"max_steps": 40, "size": 24, "life_lost": 0.0})
+    folder, _ = trained(GEMFALL, **sizes, switches={"max_steps": 40, "size": 24})
     code, out, _ = ludus("eval", str(folder), "--against", "scripted", "random", "--games", "4")
     shown = rows(out)
     assert code == 0 and list(shown) == ["agent", folder.name, "scripted", "random"]
@@ -36,6 +36,13 @@ def test_scripted_knows_one_game_and_needs_its_buttons():
     assert games.open("retro:Airstriker-Genesis-v0").bots == ["random"]
     with pytest.raises(Usage, match="needs the buttons A, LEFT\\+A, RIGHT\\+A"):
         match.bot_alone(games.open(GEMFALL, buttons=["LEFT"]), "scripted", 2, 0)
+
+
+def test_scores_of_console_games_leave_out_what_is_paid_to_learn_by():
+    paid = {"life_lost": -5.0, "time": -0.1, "size": 24}
+    assert games.open(GEMFALL, **paid).for_evaluation().switches == {"size": 24}
+    alone = games.open(GEMFALL, integration=0.0, **paid)
+    assert alone.for_evaluation() is alone  # nothing else is paid
 
 
 def test_atari_has_a_preset_and_counts_scores_in_full():

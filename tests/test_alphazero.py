@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import solved
 from commandline import one_line
-from ludus import games, machine, match
+from ludus import games, match
 from ludus.agent import load
 from ludus.algos import Plan
 from ludus.algos.alphazero import Config, record, utility
@@ -410,12 +410,6 @@ def fewer(changes):
     return {**TINY, **changes, "alphazero": {**TINY["alphazero"], **changes.get("alphazero", {})}}
 
 
-@pytest.fixture
-def one_core(monkeypatch):
-    """Tests run side by side, and threads that wait for each other take five times as long."""
-    monkeypatch.setenv(machine.CORES, "1")
-
-
 def test_tictactoe_is_learned_by_the_network_itself(trained, one_core):
     """In all positions in which some moves are mistakes. Ten untrained networks: 0.37 to 0.51 and -0.03 to
     0.08; ten seeds of this training: 0.66 to 0.76 and 0.39 to 0.45."""
@@ -548,14 +542,12 @@ sys.meta_path.insert(0, Finder())
 '''
 
 
-@pytest.mark.parametrize(
-    ("algo", "touch"), [("alphazero", False), ("ppo", False), ("alphazero", True)], ids=str
-)
+@pytest.mark.parametrize(("algo", "touch"), [("alphazero", False), ("ppo", False), ("ppo", True)], ids=str)
 def test_no_worker_initialises_cuda(algo, touch, tmp_path):
     """touch: workers that do try are found, so that this test can fail where there is no GPU either."""
     (tmp_path / "sitecustomize.py").write_text(WATCH)
     words = f"train connect4 --algo {algo} --preset test --workers 2 --decisions 512 --run run --rows 8"
-    words += " --steps 16 --net.channels 8 --net.blocks 1"
+    words += " --steps 16 --net.channels 8 --net.blocks 1 --eval-every 0"
     words += " --alphazero.search.simulations 4" if algo == "alphazero" else ""
     command, told = ludus_command(*words.split(), cwd=tmp_path), tmp_path / "told"
     path = os.pathsep.join([str(tmp_path), *sys.path])
@@ -611,7 +603,7 @@ def test_what_alphazero_cannot_do_is_one_line(words, said, ludus, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_agents_of_runs_are_told_how_far_to_look_ahead(trained, ludus):
+def test_agents_of_runs_are_told_how_far_to_look_ahead(trained, ludus, one_core):
     folder, _ = trained("tictactoe", **TINY, workers="0", decisions=200)
     code, out, _ = ludus("eval", str(folder), "--against", "search+5", "--games", "4")
     assert code == 0 and "search+5" in out and folder.name in out

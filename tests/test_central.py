@@ -36,6 +36,15 @@ def prefer(net: Net, action: int) -> None:
         net.policy.bias[action] = 60.0
 
 
+def test_blocks_keep_what_the_policy_expected(made):
+    pool, net = made
+    kept = pool.receive()[0].block.tensors
+    with torch.no_grad():
+        value = net(kept["obs"].flatten(0, 1), kept["legal"].flatten(0, 1))[1]
+    torch.testing.assert_close(kept["value"].flatten(), value)
+    assert value.std() > 0.01
+
+
 def test_every_group_gives_one_block_at_a_time_by_turns(made):
     pool, net = made
     slots = []

@@ -68,7 +68,7 @@ def test_a_name_that_would_mean_another_run_is_refused(tmp_path, monkeypatch):
         full_name("a", think="64")
 
 
-def test_ofc_champion_beats_random(ludus):
+def test_ofc_champion_beats_random(ludus, one_core):
     """By 35 ± 4 points a hand in these deals."""
     duel = match.duel(games.open("ofc"), "champion", "random", 20, seed=1, cores=1)
     assert duel.mean / 10 > 20
@@ -76,7 +76,7 @@ def test_ofc_champion_beats_random(ludus):
     assert code == 0 and "ranking: champion > random" in out, err
 
 
-def test_a_run_is_evaluated_against_the_champion(ludus, tmp_path):
+def test_a_run_is_evaluated_against_the_champion(ludus, one_core, tmp_path):
     few = {"decisions": 64, "rows": 2, "steps": 8, "eval_every": "0", "workers": "0"}
     train("ofc", preset="test", run=tmp_path / "run", **few)
     code, out, err = ludus("eval", "run", "--against", "champion", "--hands", "30")

@@ -176,11 +176,16 @@ def check_flags(words: list[str], where: str, ludus: Callable) -> None:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ludus: Callable) -> Iterator[Callable]:
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ludus: Callable, one_core: None
+) -> Iterator[Callable]:
     """A folder like a checkout, in which a command can be run."""
     shutil.copytree(ROOT / "examples", "examples")
     Path("docs").symlink_to(ROOT / "docs")
     monkeypatch.setattr(sys, "stdin", sys.stdin)  # each command gets another
+    for name, module in list(sys.modules.items()):  # other tests import examples, which are copied here
+        if str(ROOT / "examples") in str(getattr(module, "__file__", "")):
+            monkeypatch.delitem(sys.modules, name)
     before = set(sys.modules)
     monkeypatch.syspath_prepend(str(tmp_path))
     small_python(monkeypatch)

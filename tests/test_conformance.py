@@ -25,6 +25,7 @@ def test_every_game_keeps_the_contract(game, promise):
         {"fantasyland": "flat", "stay_middle": True, "hands": 4},
         {"fantasyland": "off", "hands": 1},
         {"fantasyland_hands": "valued", "hands": 3},
+        {"fantasyland_hands": "sampled"},
     ],
     ids=str,
 )

@@ -352,7 +352,7 @@ def test_rows_follow_the_measured_speed_and_stay(importable, tmp_path):
     slow = {"switches": {"step_s": 0.004}}
     first = sizes("broken_envs:Slow", "slow", decisions=1, **slow)
     assert 4 <= first[0] < 8 and first[1] == 128 and said[0].startswith("measuring")
-    assert sizes("broken_envs:Slow", "slow", decisions=1_100, **slow) == first
+    assert sizes("broken_envs:Slow", "slow", decisions=first[0] * first[1] + 1, **slow) == first
     assert not any(text.startswith("measuring") for text in said)
     assert sizes("gym:CartPole-v1", "cartpole", decisions=1) == (8, 128)
     assert sizes("broken_envs:Slow", "sync", decisions=1, sync=True, switches={"step_s": 0.0}) == (8, 128)

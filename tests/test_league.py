@@ -72,8 +72,11 @@ class Seen:
 
     def load(self, vector) -> None: ...
 
-    def act(self, obs, legal, rng, temperature=1.0, memory=None):
-        return np.zeros(len(obs), np.int32), np.zeros(len(obs), np.float32), None
+    def look(self, obs, memory=None):
+        return np.zeros((len(obs), 1), np.float32), self.value(obs), None
+
+    def draw(self, logits, legal, rng, temperature):
+        return np.zeros(len(legal), np.int32), np.zeros(len(legal), np.float32)
 
     def value(self, obs, memory=None):
         return 100 * obs[:, 0] + obs[:, 1]

@@ -24,7 +24,7 @@ from ludus.store import lease, mirror
 from ludus.store.checkpoint import milestones
 from ludus.store.mirror import Mirror, address, is_url, misfit, restore, trained_elsewhere
 from ludus.store.run import read_lines
-from trainings import limit, ludus, ludus_command
+from trainings import limit, ludus_command
 
 SECRET = "s3cr3t-key"
 STAMP = "Fri, 01 Jan 2100 00:00:00 GMT"
@@ -333,6 +333,26 @@ def test_the_same_folder_takes_its_own_lease_again_at_once(run, url):
     copy(url, run)
 
 
+def test_a_lease_that_is_given_back_is_not_renewed(run, tmp_path, monkeypatch):
+    """Though its sign of life is on its way: it would lock out all others for minutes."""
+    monkeypatch.setattr(lease, "BEAT_S", 0.01)
+    store, renews = mirror._open(f"file://{tmp_path}/mirror", make=True), threading.Event()
+    held = lease.Lease(store, run)
+    held.hold()
+    create = held._create
+
+    def create_late() -> bool:
+        renews.set()
+        time.sleep(0.3)
+        return create()
+
+    monkeypatch.setattr(held, "_create", create_late)
+    assert renews.wait(60)
+    held.release()
+    held._beating.join(60)
+    assert not lease._read(store)
+
+
 def test_a_training_is_refused_while_another_machine_trains_the_run(trained, tmp_path):
     bucket = f"file://{tmp_path}/bucket"
     folder, _ = trained("tictactoe", workers="0", decisions=1_000, mirror=bucket)
@@ -625,17 +645,17 @@ def made(run: Path) -> list[int]:
     return [line["decisions"] for line in read_lines(run / "metrics.jsonl")]
 
 
-def test_a_run_goes_on_from_s3_on_an_empty_machine_with_all_it_had(s3, tmp_path):
+def test_a_run_goes_on_from_s3_on_an_empty_machine_with_all_it_had(s3, ludus, one_core, tmp_path):
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     for machine in (first, second, third):
         machine.mkdir()
-    done = ludus(*TRAIN, *SCHEDULE, "--decisions", "5000", "--mirror", NIGHT, cwd=first)
-    assert done.returncode == 0, done.stderr
+    code, _, err = ludus(*TRAIN, *SCHEDULE, "--decisions", "5000", "--mirror", NIGHT, cwd=first)
+    assert code == 0, err
     before = tree(first / "runs/tictactoe-test")
     shutil.rmtree(first)
 
-    done = ludus("resume", NIGHT, "--decisions", "9000", cwd=second)
-    assert done.returncode == 0, done.stderr
+    code, _, err = ludus("resume", NIGHT, "--decisions", "9000", cwd=second)
+    assert code == 0, err
     run = second / "runs/night"
     assert tree(run)["metrics.jsonl"].startswith(before["metrics.jsonl"])
     assert made(run) == list(range(512, 9_217, 512))
@@ -648,12 +668,14 @@ def test_a_run_goes_on_from_s3_on_an_empty_machine_with_all_it_had(s3, tmp_path)
     assert lasting.items() <= tree(third / "night").items()
     assert len(os.listdir(third / "night/checkpoints")) == 2
     for at in (str(int(milestones(run)[0].stem)), "best"):
-        done = ludus("eval", "night", "--at", at, "--against", "random", "--games", "100", cwd=third)
-        assert done.returncode == 0 and "random" in done.stdout, done.stderr
+        code, out, err = ludus(
+            "eval", "night", "--at", at, "--against", "random", "--games", "100", cwd=third
+        )
+        assert code == 0 and "random" in out, err
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["to its end", "until SIGTERM"])
-def test_a_server_that_goes_away_in_the_middle_stops_no_training(stopped, s3, tmp_path):
+def test_a_server_that_goes_away_in_the_middle_stops_no_training(stopped, s3, ludus, tmp_path):
     seconds = "60" if stopped else "4"
     flags = [*TRAIN, "--decisions", "1000000000", "--seconds", seconds, "--checkpoints.every-s", "0.3"]
     training = subprocess.Popen(
@@ -677,21 +699,21 @@ def test_a_server_that_goes_away_in_the_middle_stops_no_training(stopped, s3, tm
 
     run = tmp_path / "runs/tictactoe-test"
     more = str(made(run)[-1] + 1_000)
-    done = ludus("resume", str(run), "--decisions", more, "--seconds", "0", cwd=tmp_path)
-    assert done.returncode == 0 and "mirror" not in done.stdout, done.stderr
+    code, out, err = ludus("resume", str(run), "--decisions", more, "--seconds", "0")
+    assert code == 0 and "mirror" not in out, err
     restore(NIGHT, tmp_path / "back")
     assert made(tmp_path / "back") == made(run) and made(run)[-1] >= int(more)
     assert os.listdir(tmp_path / "back/checkpoints") == os.listdir(run / "checkpoints")
 
 
-def test_a_folder_that_is_not_what_the_mirror_holds_is_not_taken_for_it(run, s3, tmp_path):
+def test_a_folder_that_is_not_what_the_mirror_holds_is_not_taken_for_it(run, s3, ludus, tmp_path):
     copy(NIGHT, run)
     shutil.copytree(run, tmp_path / "runs/night")
     write_checkpoint(run, "2000")
     copy(NIGHT, run)
-    done = ludus("resume", NIGHT, cwd=tmp_path)
-    assert done.returncode == 2 and f"runs/night can't go on as {NIGHT}: it holds a newer" in done.stderr
+    code, _, err = ludus("resume", NIGHT)
+    assert code == 2 and f"runs/night can't go on as {NIGHT}: it holds a newer" in err
     shutil.rmtree(tmp_path / "runs")
     write_run(tmp_path / "runs/night")
-    done = ludus("resume", NIGHT, cwd=tmp_path)
-    assert done.returncode == 2 and f"runs/night can't go on as {NIGHT}: it holds another" in done.stderr
+    code, _, err = ludus("resume", NIGHT)
+    assert code == 2 and f"runs/night can't go on as {NIGHT}: it holds another" in err

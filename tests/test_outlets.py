@@ -12,7 +12,6 @@ from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
 from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, Run, read_lines, read_weights
 from test_runs import After, events, newest_bytes
-from trainings import ludus
 
 TOKEN = "abcSECRETabc"
 
@@ -69,15 +68,15 @@ def test_a_notifier_that_is_not_there_costs_nothing(trained, monkeypatch):
     assert TOKEN not in (folder / EVENTS).read_text() + (folder / LOG).read_text()
 
 
-def test_a_run_goes_on_from_its_mirror_on_an_empty_machine(trained, tmp_path):
+def test_a_run_goes_on_from_its_mirror_on_an_empty_machine(trained, ludus, tmp_path):
     bucket = tmp_path / "bucket" / "myrun"
     bucket.parent.mkdir()
     folder, _ = trained("tictactoe", workers="0", decisions=3_000, mirror=f"file://{bucket}")
     assert (bucket / METRICS).read_bytes() == (folder / METRICS).read_bytes()
     empty = tmp_path / "empty"
     empty.mkdir()
-    done = ludus("resume", f"file://{bucket}", "--decisions", "5000", cwd=empty)
-    assert done.returncode == 0, done.stderr
+    code, _, err = ludus("resume", f"file://{bucket}", "--decisions", "5000", cwd=empty)
+    assert code == 0, err
     run = empty / "runs/myrun"
     made = [line["decisions"] for line in read_lines(run / METRICS)]
     assert made[0] < 3_000 and made[-1] >= 5_000  # its whole history came along
@@ -124,7 +123,7 @@ def test_money_is_counted(trained):
     assert last["cost/per_million"] == pytest.approx(last["cost/total"] / last["decisions"] * 1e6)
 
 
-def test_runs_are_listed_with_their_state_and_empty_ones_pruned(trained, tmp_path):
+def test_runs_are_listed_with_their_state_and_empty_ones_pruned(trained, ludus, tmp_path):
     trained("tictactoe", workers="0", decisions=1_000, run=str(tmp_path / "runs/whole"))
     with pytest.raises(Exception, match="stopped"):
         trained(
@@ -133,10 +132,10 @@ def test_runs_are_listed_with_their_state_and_empty_ones_pruned(trained, tmp_pat
         )  # fmt: skip
     (tmp_path / "runs/empty").mkdir()
     (tmp_path / "runs/empty" / CONFIG).write_text((tmp_path / "runs/whole" / CONFIG).read_text())
-    listed = ludus("runs", cwd=tmp_path).stdout
+    _, listed, _ = ludus("runs")
     rows = {line.split()[0]: line for line in listed.splitlines()[1:]}
     assert "done" in rows["whole"] and "stopped" in rows["halved"] and "broken off" in rows["empty"]
-    assert "removed runs/empty" in ludus("runs", "--prune", "--yes", cwd=tmp_path).stdout
+    assert "removed runs/empty" in ludus("runs", "--prune", "--yes")[1]
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["halved", "whole"]
 
 
@@ -151,7 +150,7 @@ def test_two_trainings_of_one_run_are_refused(trained, tmp_path):
 
 
 @pytest.mark.parametrize("game", ["tictactoe", "gym:Pendulum-v1"])
-def test_an_exported_policy_computes_the_same(game, trained):
+def test_an_exported_policy_computes_the_same(game, trained, ludus):
     import onnxruntime
     import torch
 
@@ -160,8 +159,8 @@ def test_an_exported_policy_computes_the_same(game, trained):
     from ludus.store.run import read_config
 
     folder, _ = trained(game, workers="0", decisions=1_000)
-    done = ludus("export", str(folder), "--onnx", "--csv", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    code, _, err = ludus("export", str(folder), "--onnx", "--csv")
+    assert code == 0, err
     table = games.open(game).table(5)
     turn, config = table.reset(9), read_config(folder)
     net = Net(table.spec, config.net)

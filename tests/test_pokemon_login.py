@@ -9,17 +9,9 @@ import pytest
 from ludus.core.errors import Usage
 from ludus.games.pokemon import client
 from ludus.games.pokemon.client import Client
-from ludus.games.pokemon.server import Server, free_port
-from pokemon_setup import needs_simulator
+from ludus.games.pokemon.server import free_port
 
 pytest.importorskip("poke_env", reason="the extra `pokemon` is not installed")
-
-
-@pytest.fixture(scope="module")
-def server():
-    needs_simulator()
-    with Server(free_port()) as server:
-        yield server.address
 
 
 @pytest.fixture
@@ -58,24 +50,24 @@ def log_in(server: str, name: str, password: str = "") -> Client:
         (']{"assertion": "forged"}', "ws://.* refuses the name ann: The assertion you sent us is corrupt"),
     ],
 )
-def test_a_password_that_does_not_help(server, page, answer, expected):
+def test_a_password_that_does_not_help(showdown, page, answer, expected):
     says, sent = page
     says.append(answer)
     with pytest.raises(Usage, match=expected):
-        log_in(server, "ann", "secret")
+        log_in(showdown, "ann", "secret")
     assert sent[0].startswith("act=login&name=ann&pass=secret&challstr=4%7C")
 
 
-def test_no_page_to_check_a_password(server, monkeypatch):
+def test_no_page_to_check_a_password(showdown, monkeypatch):
     monkeypatch.setattr(client, "LOGIN_PAGE", f"http://127.0.0.1:{free_port()}/login?")
     with pytest.raises(Usage, match="/login can't be reached: it checks passwords, so play without one"):
-        log_in(server, "ann", "secret")
+        log_in(showdown, "ann", "secret")
 
 
-def test_a_name_that_is_taken(server):
-    first = log_in(server, "ann")
+def test_a_name_that_is_taken(showdown):
+    first = log_in(showdown, "ann")
     try:
         with pytest.raises(Usage, match='refuses the name ANN: Someone is already using the name "ann"'):
-            log_in(server, "ANN")
+            log_in(showdown, "ANN")
     finally:
         first.close()

@@ -13,22 +13,15 @@ from commandline import one_line
 from ludus.core.errors import Usage
 from ludus.games.pokemon import layout
 from ludus.games.pokemon.rewards import FACTS
-from ludus.games.pokemon.server import Server, addresses, free_port
+from ludus.games.pokemon.server import addresses, free_port
 from ludus.games.pokemon.table import STATS, PokemonTable
 from pokemon_setup import needs_simulator, random_choice
 
 pytest.importorskip("poke_env", reason="the extra `pokemon` is not installed")
 
 
-@pytest.fixture(scope="module")
-def server():
-    needs_simulator()
-    with Server(free_port()) as server:
-        yield server.address
-
-
-def test_a_table_of_battles_on_a_server(server):
-    table = PokemonTable(3, servers=(server,), max_turns=8)
+def test_a_table_of_battles_on_a_server(showdown):
+    table = PokemonTable(3, servers=(showdown,), max_turns=8)
     rng, cut, steps = np.random.default_rng(1), 0, 0
     try:
         turn = table.reset(1)
@@ -54,14 +47,14 @@ def test_a_table_of_battles_on_a_server(server):
         table.close()
 
 
-def test_both_backends_show_and_pay_the_same(server, tmp_path):
+def test_both_backends_show_and_pay_the_same(showdown, tmp_path):
     """A battle without luck, by the same actions: fixed damage to both, then one switches."""
     pokemon = "{} (M)\nAbility: {}\nEVs: 4 HP\n- Seismic Toss\n- Rest\n\n"
     (tmp_path / "team.txt").write_text(
         pokemon.format("Snorlax", "Immunity") + pokemon.format("Machamp", "Guts")
     )
     seen = []
-    for servers in ((), (server,)):
+    for servers in ((), (showdown,)):
         table = PokemonTable(1, "gen3customgame", team=str(tmp_path / "team.txt"), servers=servers)
         try:
             turn, turns = table.reset(1), []
@@ -84,8 +77,8 @@ def test_both_backends_show_and_pay_the_same(server, tmp_path):
     np.testing.assert_allclose(our_facts, their_facts, atol=1e-3)
 
 
-def test_a_lost_connection_is_made_again(server):
-    table = PokemonTable(2, servers=(server,))
+def test_a_lost_connection_is_made_again(showdown):
+    table = PokemonTable(2, servers=(showdown,))
     try:
         turn = table.reset(1)
         turn = table.step(turn.legal.argmax(1))
@@ -98,16 +91,16 @@ def test_a_lost_connection_is_made_again(server):
         table.close()
 
 
-def test_bots_meet_on_a_server(server, ludus):
+def test_bots_meet_on_a_server(showdown, ludus):
     """One waits for challenges in a process of its own, the other challenges it."""
-    told = [sys.executable, "-m", "ludus.cli", "play", "pokemon", "--server", server, "--battles", "2"]
+    told = [sys.executable, "-m", "ludus.cli", "play", "pokemon", "--server", showdown, "--battles", "2"]
     host = subprocess.Popen(
         [*told, "--user", "ann", "--against", "random"], stdout=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     try:
         lines = [host.stdout.readline(), host.stdout.readline()]
-        assert lines == [f"ann is on {server}\n", "ann waits for challenges to gen9randombattle\n"]
+        assert lines == [f"ann is on {showdown}\n", "ann waits for challenges to gen9randombattle\n"]
         code, out, err = ludus(*told[3:], "--user", "bob", "--challenge", "ann", "--seed", "1")
         assert code == 0, err
         rest = host.communicate(timeout=30)[0]
@@ -130,16 +123,16 @@ def test_training_on_a_server_of_its_own(ludus):
     assert 'backend = "websocket"' in Path("runs/x/config.toml").read_text()
 
 
-def test_mistakes_are_told_in_a_line(server, ludus):
+def test_mistakes_are_told_in_a_line(showdown, ludus):
     play = ("play", "pokemon", "--against", "random", "--server")
     code, _, err = ludus(*play, f"ws://127.0.0.1:{free_port()}/showdown/websocket")
     one_line(err)
     assert code == 1 and "there is no Showdown server at ws://127.0.0.1:" in err
     code, _, err = ludus(*play, "127.0.0.1:8000")
     assert code == 2 and "'127.0.0.1:8000' is no server: write it as in ws://" in err
-    code, _, err = ludus(*play, server, "--challenge", "nobody here")
+    code, _, err = ludus(*play, showdown, "--challenge", "nobody here")
     assert code == 2 and "the server says: " in err
-    code, _, err = ludus("play", "tictactoe", "--server", server)
+    code, _, err = ludus("play", "tictactoe", "--server", showdown)
     assert code == 2 and "tictactoe has no servers to play on: leave out --server" in err
 
 

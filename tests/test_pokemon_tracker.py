@@ -210,7 +210,8 @@ def test_gimmick_and_revival(watcher):
     "format", ["gen9randombattle", "gen8randombattle", "gen9bssfactory", "gen2randombattle"]
 )
 def test_lines_alone_give_the_same_observations(format):
-    """Every decision of some battles, through the bridge and through their lines."""
+    """Some battles through the bridge, and decisions in them through their lines. Not all decisions: what is
+    kept of earlier observations must not be seen in later ones."""
     needs_simulator()
     table, watcher = PokemonTable(2, format, lines=True), Watcher(format)
     rng = np.random.default_rng(8)
@@ -225,7 +226,7 @@ def test_lines_alone_give_the_same_observations(format):
                     watcher.begin(2 * row + channel, channel)
                 watcher.feed(2 * row + channel, [line])
             table.said.clear()
-            for row in range(2):
+            for row in np.flatnonzero(rng.random(2) < 0.5):
                 found = watcher.decision(2 * row + turn.seat[row])
                 assert found is not None
                 for name in layout.OBS.names:
@@ -233,7 +234,7 @@ def test_lines_alone_give_the_same_observations(format):
                 np.testing.assert_array_equal(found[1], turn.legal[row])
                 compared += 1
             turn = table.step(random_choice(turn.legal, rng))
-        assert compared == 300
+        assert compared > 100
     finally:
         table.close()
         watcher.close()

@@ -1,13 +1,14 @@
 """PPO: advantages against the textbook's sums, and a learner that moves the way it should."""
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from ludus import algos
-from ludus.algos.cuda_graph import copied, device_settings, load_optimiser, rate_of, set_precision, set_rate
+from ludus.algos.cuda_graph import copied, device_settings, load_optimiser, rate_of, set_rate
 from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.device_advantages import device_advantages
@@ -191,7 +192,7 @@ def bandit(
     block["obs"][...] = rng.integers(0, 3, block["obs"].shape)
     block["legal"][...] = True
     block["legal"][..., NEVER_LEGAL] = False
-    chances = probabilities(learner, block)
+    chances, block["value"][...] = looked_at(learner, block)
     flat = [rng.choice(spec.actions, p=row) for row in chances.reshape(-1, spec.actions)]
     block["action"][...] = np.array(flat).reshape(steps, rows)
     block["logp"][...] = np.log(
@@ -202,12 +203,19 @@ def bandit(
     return block
 
 
-def probabilities(learner: PpoLearner, block: Block) -> np.ndarray:
-    """[T, N, A]"""
+def looked_at(learner: PpoLearner, block: Block) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities [T, N, A] and values [T, N]."""
     with torch.no_grad():
         obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))
-        chances = learner.net(obs, legal)[0].double().softmax(1).numpy()
-    return (chances / chances.sum(1, keepdims=True)).reshape(block.steps, block.rows, -1)
+        logits, value = learner.net(obs, legal)
+    chances = logits.double().softmax(1).numpy()
+    chances = (chances / chances.sum(1, keepdims=True)).reshape(block.steps, block.rows, -1)
+    return chances, value.numpy().reshape(block.steps, block.rows)
+
+
+def probabilities(learner: PpoLearner, block: Block) -> np.ndarray:
+    """[T, N, A]"""
+    return looked_at(learner, block)[0]
 
 
 def weights(learner: PpoLearner) -> dict[str, torch.Tensor]:
@@ -340,7 +348,9 @@ def test_vectors_as_actions_are_learned_too():
         block["obs"][...] = rng.normal(size=block["obs"].shape)
         with torch.no_grad():
             obs, legal = (torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal"))
-            chosen = torch.distributions.Normal(learner.net(obs, legal)[0], learner.net.log_std.exp())
+            mean, value = learner.net(obs, legal)
+            chosen = torch.distributions.Normal(mean, learner.net.log_std.exp())
+            block["value"][...] = value.reshape(16, 16)
             action = chosen.sample()
             block["logp"][...] = chosen.log_prob(action).sum(1).reshape(16, 16)
         block["action"][...] = action.reshape(16, 16, 2, 2)
@@ -409,6 +419,17 @@ def test_compiled_slopes_are_those_of_autograd(teacher):
 
 
 # ---- other policies' blocks
+
+
+def test_what_the_newest_policy_played_counts_by_the_values_it_had():
+    """The network needs no second look at it."""
+    learner = make_learner(epochs=1, learning_rate=0.0)
+    block = bandit(learner)
+    block["value"][...] += np.random.default_rng(1).normal(size=block["value"].shape)
+    learner.learn([block], off_policy=False)
+    advantage = torch.from_numpy(block["reward"][..., 0] - block["value"]).flatten()
+    normal = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    torch.testing.assert_close(learner._data["adv"], normal)
 
 
 def test_what_an_older_policy_played_counts_by_how_likely_it_still_is():
@@ -499,11 +520,22 @@ def test_the_learning_rate_that_is_used_is_told():
         )
 
 
-def test_only_a_gpu_computes_with_less_than_float32():
+class TorchWithGpu:
+    """Torch that takes every device for a GPU, while tensors stay where they are."""
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+    def device(self, name):
+        return SimpleNamespace(type="cuda")
+
+
+def test_only_a_gpu_computes_with_less_than_float32(monkeypatch):
     try:
-        set_precision(torch.device("cuda"))
-        assert torch.get_float32_matmul_precision() == "high"
-        make_learner()
-        assert torch.get_float32_matmul_precision() == "highest"
+        with monkeypatch.context() as patch:
+            patch.setattr("ludus.algos.ppo.learner.torch", TorchWithGpu())
+            patch.setattr("ludus.algos.ppo.learner.device_settings", lambda rate, device: ON_CPU)
+            assert make_learner().on_gpu and torch.get_float32_matmul_precision() == "high"
+        assert not make_learner().on_gpu and torch.get_float32_matmul_precision() == "highest"
     finally:
-        set_precision(torch.device("cpu"))
+        torch.set_float32_matmul_precision("highest")

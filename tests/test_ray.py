@@ -1,6 +1,6 @@
 """Training on a Ray cluster of two or three nodes, which are processes on this machine.
 
-Starting it takes as long as a test or two: all tests share it, so they stay in one process of pytest-xdist.
+Starting it takes as long as a test or two: all tests share it.
 """
 
 import os
@@ -36,7 +36,6 @@ from trainings import EXAMPLES, Listeners, gone, limit, ludus_command, reproduci
 
 # Read when it is imported. The one that is not in our own list keeps the cluster to the loopback interface.
 os.environ |= {**joined.VARIABLES, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-pytestmark = pytest.mark.xdist_group("ray")
 ray = pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: nothing on it is tested, see the extra `ray`")
 STORE = 80 * 2**20
 SMALL = {"rows": 8, "steps": 8, "eval_every": "0", "log_s": 0.0, "checkpoints": {"every_decisions": 2048}}
@@ -186,7 +185,7 @@ def test_a_node_with_another_version_is_refused(nodes, pool, tmp_path):
         with pytest.raises(Usage) as refused:
             pool().receive()
     finally:
-        nodes.kill(strange)
+        nodes.cluster.remove_node(strange)  # which tells the cluster, so that no other test meets it
     problem = f"node node-strange has Ludus 0.0.1, but the learner has {package.__version__}"
     assert str(refused.value) == f"{problem}: install the same on both"
 
@@ -222,8 +221,9 @@ def test_a_hung_worker_is_replaced_and_not_waited_for(pool, monkeypatch):
         ray_pool, "patience_s", lambda least, rows, slowest: 600 if slowest is None else patience
     )
     found = pool(opponents="self:0.5,past:0.5", workers="2")
-    found.release(found.receive())
     handle = found._handles[0]
+    while not handle.proven:  # it is waited for longer until it has delivered a block
+        found.release(found.receive())
     os.kill(handle.pid, signal.SIGSTOP)
     others = 0
     try:

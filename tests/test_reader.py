@@ -109,7 +109,7 @@ def test_runs_are_found_by_age_without_hidden_ones(tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_run_may_have_any_name(name, ludus, monkeypatch):
+def test_a_run_may_have_any_name(name, ludus, one_core, monkeypatch):
     monkeypatch.setattr("ludus.machine.usable_cores", lambda: 1)  # matches need no processes
     typed = f"./{name}" if name.startswith("-") else name
     flags = ["--preset", "test", "--workers", "0", "--eval-every", "0"]

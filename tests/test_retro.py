@@ -110,11 +110,15 @@ def test_start_states_are_made_once_and_are_of_three_levels(tmp_path, monkeypatc
 # ---- slots are games of their own
 
 
-def _alone(pipe, game, state, actions, skip):
-    """One game by stable-retro's environment, in an emulator of its own: screens, rewards and ends."""
+def _alone(pipe, game, state, rows, skip):
+    """Games by stable-retro's environment, each in an emulator of its own: screens, rewards and ends."""
     import stable_retro
 
     stable_retro.data.Integrations.add_custom_path(str(catalog.OURS))
+    pipe.send([_one_alone(stable_retro, game, state, actions, skip) for actions in rows])
+
+
+def _one_alone(stable_retro, game, state, actions, skip):
     env = stable_retro.RetroEnv(
         game, state=stable_retro.State.NONE, render_mode="rgb_array",
         use_restricted_actions=stable_retro.Actions.DISCRETE,
@@ -135,7 +139,7 @@ def _alone(pipe, game, state, actions, skip):
         if done:
             break
     env.close()
-    pipe.send(seen)
+    return seen
 
 
 @pytest.mark.parametrize("game", [OURS, AIRSTRIKER])
@@ -154,12 +158,14 @@ def test_slots_play_exactly_as_separate_emulators_do(game):
                     frame = "" if turn.ended[row] else digest(turn.obs[row, -1])
                     seen[row].append((frame, float(turn.reward[row, 0]), bool(turn.ended[row])))
     context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_alone, args=(theirs, game, start, actions.T.tolist(), 4))
+    process.start()
+    theirs.close()  # so that its end is noticed
+    played = ours.recv()
+    process.join()
     for row in range(rows):
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_alone, args=(theirs, game, start, actions[:, row].tolist(), 4))
-        process.start()
-        alone = [("" if done else frame, reward, done) for frame, reward, done in ours.recv()]
-        process.join()
+        alone = [("" if done else frame, reward, done) for frame, reward, done in played[row]]
         assert alone == seen[row][: len(alone)]
         assert len(alone) == len(seen[row])
     assert sum(reward for row in seen for _, reward, _ in row) > 0  # else the rewards prove nothing

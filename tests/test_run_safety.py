@@ -130,6 +130,31 @@ def test_the_command_line_says_from_which_weights_to_go_on(ludus):
     assert events(Path("run"), "resume")[-1]["decisions"] == best.decisions
 
 
+def test_a_training_starts_from_the_weights_of_another_run(trained, ludus, tmp_path):
+    first, _ = trained("tictactoe", workers="0", decisions=2_000)
+    still = {"ppo": {"learning_rate": 0.0}, "workers": "0", "decisions": 500}
+    second, _ = trained("tictactoe", **still, start_from=f"{first}")
+    before, after = (read_weights(folder) for folder in (first, second))
+    assert before.keys() == after.keys()
+    learned = [name for name in before if "weight" in name and "value" not in name]
+    assert learned and all(np.array_equal(before[name], after[name]) for name in learned)
+    for wrong, why in (
+        ("nothing", "no run's folder"),
+        (str(first), "its net.hidden is (32,), not (24,)"),
+    ):
+        run = tmp_path / "refused"
+        words = ["--preset", "test", "--workers", "0", "--net.hidden", "24", "--run", str(run)]
+        code, _, err = ludus("train", "tictactoe", *words, "--start-from", wrong)
+        assert code != 0 and why in one_line(err) and not run.exists()
+
+
+def test_what_another_run_knows_of_observations_is_kept(trained):
+    first, _ = trained("gym:CartPole-v1", workers="0", decisions=3_000)
+    second, _ = trained("gym:CartPole-v1", workers="0", decisions=1, start_from=str(first))
+    before, after = (read_weights(folder)["obs_std"] for folder in (first, second))
+    assert np.allclose(before, after, rtol=0.01) and not np.allclose(before, 1, rtol=0.01)
+
+
 # ---- the best
 
 
@@ -524,7 +549,7 @@ def test_weights_that_dont_fit_are_one_line(change, said, ludus, trained, tmp_pa
     assert code == 1 and said in one_line(err), err
 
 
-def test_folders_may_have_plus_and_at_in_their_names(ludus, trained, tmp_path, monkeypatch):
+def test_folders_may_have_plus_and_at_in_their_names(ludus, trained, one_core, tmp_path, monkeypatch):
     for name in ("a", "a+b", "a+b@c", "x@best"):
         write_run(tmp_path / name)
     monkeypatch.chdir(tmp_path)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint
 from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, read_lines, read_weights
 from ludus.training.pools.process import ProcessPool
-from trainings import limit, ludus, reproducible, wait_until, workers_of
+from trainings import limit, reproducible, wait_until, workers_of
 
 
 def events(folder: Path, what: str) -> list[dict]:
@@ -101,24 +102,32 @@ def test_killed_at_any_moment_and_resumed_is_never_interrupted(trained, tmp_path
         " --checkpoints.every-s 0 --checkpoints.every-decisions 2000 --log-s 0 --eval-every 0 --run broken"
     )
     command = [sys.executable, "-m", "ludus.cli", "train", "tictactoe", *flags.split()]
-    rng, places = random.Random(5), tmp_path / "broken" / checkpoint.CHECKPOINTS
-    for life in range(6):
+    rng, folder = random.Random(5), tmp_path / "broken"
+
+    def ready(process: subprocess.Popen, before: list[Path], writing: bool) -> bool:
+        """It writes a checkpoint, or has made another one; or it has ended."""
+        if writing:
+            found = any((folder / checkpoint.CHECKPOINTS).glob(f"{checkpoint.UNFINISHED}*"))
+        else:
+            found = checkpoint.listed(folder)[-1:] != before[-1:]
+        return found or process.poll() is not None
+
+    for writing in (False, True, False, True):
+        before = checkpoint.listed(folder)
         process = subprocess.Popen(
             command, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
-        if any(b"decisions" in line for line in process.stdout):  # it has begun to learn
-            if life % 2 == 0:
-                time.sleep(rng.random() * 0.5)
-            else:  # while it writes a checkpoint
-                wait_until(lambda: any(places.glob(f"{checkpoint.UNFINISHED}*")), 1.0, pause_s=0.0)
+        any(b"decisions" in line for line in process.stdout)  # it has begun to learn
+        assert wait_until(partial(ready, process, before, writing), limit(60), 0.0 if writing else 0.02)
+        time.sleep(0 if writing else rng.random() * 0.3)
         process.kill()
         process.communicate()
     done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 or "is finished" in done.stderr
-    assert newest_bytes(tmp_path / "broken") == newest_bytes(whole)
-    lines = [read_lines(run / METRICS) for run in (tmp_path / "broken", whole)]
+    assert newest_bytes(folder) == newest_bytes(whole)
+    lines = [read_lines(run / METRICS) for run in (folder, whole)]
     assert reproducible(lines[0]) == reproducible(lines[1])
-    assert len(events(tmp_path / "broken", "resume")) >= 2
+    assert len(events(folder, "resume")) >= 2
 
 
 def test_without_sync_a_resumed_run_plays_other_games_than_before(trained, tmp_path):
@@ -146,7 +155,7 @@ def test_a_finished_run_says_so_and_goes_on_when_given_more(trained):
     [
         ({"net": {"hidden": (16,)}}, r"net\.hidden \(16,\) instead of \(64,\): its weights would not fit"),
         ({"seed": 3}, "seed 3"),
-        ({"switches": {"hands": 2}}, r"switches\.hands 2 instead of 1: .*other rules"),
+        ({"switches": {"hands": 2}}, r"switches\.hands 2 instead of 10: .*other rules"),
         ({"algo": "alphazero"}, r"algo alphazero instead of ppo: .*another way|alphazero plays native games"),
     ],
 )
@@ -448,7 +457,7 @@ def test_a_game_that_sleeps_for_ever_is_noticed_and_replaced(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_and_ends_within_five_seconds_and_the_run_goes_on(number, training, tmp_path):
+def test_a_signal_saves_and_ends_within_five_seconds_and_the_run_goes_on(number, training, ludus, tmp_path):
     process, family = training
     asked = time.monotonic()
     process.send_signal(number)
@@ -458,8 +467,8 @@ def test_a_signal_saves_and_ends_within_five_seconds_and_the_run_goes_on(number,
     assert wait_until(lambda: not any(member.is_running() for member in family), 2)
     made = events(tmp_path / "run", "stopped")[0]["decisions"]
     assert made == int(checkpoint.listed(tmp_path / "run")[-1].name) > 0
-    done = ludus("resume", "run", "--decisions", str(made + 2_000), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    code, _, err = ludus("resume", "run", "--decisions", str(made + 2_000))
+    assert code == 0, err
     assert int(checkpoint.listed(tmp_path / "run")[-1].name) >= made + 2_000
 
 

@@ -16,6 +16,7 @@ from statistics import mean
 import numpy as np
 import psutil
 import pytest
+import torch
 
 import ludus
 from ludus import algos, games
@@ -190,6 +191,20 @@ def first_block(plan: Plan, index: int) -> Block:
     return block
 
 
+def test_blocks_keep_what_the_policy_expected():
+    plan = small_plan("tictactoe", 4, 4, seed=1)
+    actor = actor_of(plan, 0)
+    torch.manual_seed(0)
+    net = Net(actor.spec, plan.net)
+    actor.load(flat_weights(net), 0.0)
+    block = Block(algos.find("ppo").columns(Config(settings=plan.settings), actor.spec), 4, 4)
+    actor.fill(block)
+    with torch.no_grad():
+        value = net(*(torch.from_numpy(block[name]).flatten(0, 1) for name in ("obs", "legal")))[1]
+    np.testing.assert_allclose(block["value"].ravel(), value, atol=1e-5)
+    assert value.std() > 0.01
+
+
 def test_exploration_is_spread_over_workers():
     plan = small_plan("tictactoe", 4, 4, seed=1, workers=3, temperature_spread=0.2)
     assert [actor_of(plan, index).temperature for index in range(3)] == pytest.approx([0.8, 1.0, 1.2])
@@ -336,6 +351,7 @@ def test_foul_boards_become_rare_in_ofc(trained):
     readings = learned(
         trained, "ofc", reached,
         workers="2", rows=64, decisions=200_000, opponents="random", ppo={"learning_rate": 2e-3},
+        switches={"hands": 1, "fantasyland_hands": "valued"},  # all boards are set by decisions
     )  # fmt: skip
     assert readings[0]["game/fouls"] > 0.5  # random play fouls 58 % of its boards
     assert late(readings, "game/fouls") < 0.42

@@ -89,6 +89,17 @@ def test_a_sparkline_is_spread_over_the_whole_file(tmp_path):
     assert summary.spark(tmp_path / "none") == ()
 
 
+def test_a_page_that_was_opened_before_the_first_metrics_gets_them(tmp_path):
+    folder = make_run(tmp_path / "one", lines=0)
+    run = WatchedRun(folder)
+    whole = run.whole()
+    assert whole["charts"] == [] and run.news() is None
+    add_lines(folder, 0, 2)
+    news = run.news()
+    assert news["from"] == whole["offset"] and news["series"]["measure"][0].tolist() == [0, 10]
+    assert run.whole()["charts"]
+
+
 def test_curves_are_told_in_pieces_that_fit_together(tmp_path):
     run = WatchedRun(make_run(tmp_path / "one"))
     assert run.news() is None  # nobody has the curves yet

@@ -85,10 +85,6 @@ def ludus_command(*words: str, cwd: Path) -> dict:
     return {"args": [sys.executable, "-m", "ludus.cli", *words], "cwd": cwd, "env": env, "text": True}
 
 
-def ludus(*words: str, cwd: Path) -> subprocess.CompletedProcess:
-    return subprocess.run(**ludus_command(*words, cwd=cwd), capture_output=True)
-
-
 class Listeners(Audience):
     def __init__(self, report=lambda metrics: None, status=lambda text: None) -> None:
         self.report, self.status = report, status
@@ -114,6 +110,13 @@ def trained(tmp_path):
         return train(config, Listeners(show, status)), readings
 
     return run
+
+
+@pytest.fixture
+def one_core(monkeypatch):
+    """Tests run side by side: threads that wait for each other take five times as long, and processes of a
+    match take two seconds to start."""
+    monkeypatch.setenv(machine.CORES, "1")
 
 
 @pytest.fixture

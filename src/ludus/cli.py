@@ -282,8 +282,8 @@ def sweep(words: Annotated[tuple[str, ...], Positional, arg(metavar="GAME [FLAGS
     """Search settings by training many runs. `ludus sweep GAME --help` lists the flags."""
     from ludus import processes
 
-    # Trials fork from it. It imports while we do; torch's optimizers import the second when they are made.
-    processes.start_fork_server(["ludus.sweep.process_place", "torch._dynamo"])
+    # Trials fork from it. It imports while we do.
+    processes.start_fork_server(["ludus.sweep.process_place"])
     from ludus.commands import sweep as command
 
     command.run(list(words))
@@ -375,7 +375,7 @@ def main(args: list[str] | None = None) -> None:
     # How long torch's threads spin before they sleep. Milliseconds by default, which takes the cores from
     # workers; without any, an update of a small network takes almost twice as long.
     if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "20000")
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     args = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in args
     args = [word for word in args if word != "--debug"]

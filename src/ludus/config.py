@@ -52,6 +52,8 @@ class Config:
     """Clock time after which it ends, if that comes first: in all, as above; 0 for no limit."""
     switches: dict[str, Any] = field(default_factory=dict)
     """Rule switches of the game, as `ludus games GAME` lists them."""
+    start_from: str = ""
+    """Run whose weights the training starts from, or `champion`: to go on under other rules or settings."""
     opponents: str = "self"
     """Who sits in the other seats, as shares: self:0.6,past:0.3,greedy:0.1"""
     workers: Annotated[str, Range(0, 4096, word="auto")] = "auto"

@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -77,6 +77,12 @@ class Policy(Protocol):
         self, obs: np.ndarray, memory: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Logits, values, and the memory afterwards."""
+        ...
+
+    def draw(
+        self, logits: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sampled actions and the logarithms of their probabilities [N]."""
         ...
 
     def act(
@@ -172,6 +178,15 @@ class Learner(Protocol):
     def state_dict(self) -> dict[str, Any]: ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+@runtime_checkable
+class StartsTrained(Protocol):
+    """A learner that knows more of what its network has seen than the weights tell."""
+
+    def start_trained(self) -> None:
+        """The network has just been given trained weights, and nothing else."""
+        ...
 
 
 class Central(Protocol):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ludus.core.errors import Usage
 from ludus.core.spec import Spec, image_shape
 from ludus.nets import NetConfig
-from ludus.nets.parts import PartsReader, convolutions, orthogonal
+from ludus.nets.parts import PartsReader, channels_first, convolutions, orthogonal
 
 ILLEGAL = -70.0
 """Logit of an illegal action: as good as never. Not lower: exp of less underflows, at five times the cost."""
@@ -50,7 +50,7 @@ class Net(nn.Module):
         layers: list[nn.Module] = []
         width = self.parts.width if self.parts else self.spec.parts[0].size
         if self.images:
-            layers, width = convolutions(image_shape(self.spec.obs_shape))
+            layers, width = convolutions(image_shape(self.spec.obs_shape), self.spec.obs_dtype)
         for hidden in self.config.hidden:
             layers += [
                 orthogonal(nn.Linear(width, hidden), math.sqrt(2)),
@@ -64,8 +64,7 @@ class Net(nn.Module):
         if self.parts:
             return self.parts(obs, self._normalised(self.numbers(obs)))
         if self.images:
-            obs = obs if obs.shape[1:] == image_shape(self.spec.obs_shape) else obs.permute(0, 3, 1, 2)
-            return obs.float() / 255 if self.spec.obs_dtype == np.uint8 else obs.float()
+            return channels_first(obs, self.spec.parts[0])
         return self._normalised(self.numbers(obs))
 
     def numbers(self, obs: Tensor) -> Tensor:
@@ -75,7 +74,7 @@ class Net(nn.Module):
     def _normalised(self, numbers: Tensor) -> Tensor:
         if not self.normalises:
             return numbers
-        return ((numbers - self.obs_mean) / self.obs_std).clamp(-10, 10)
+        return (numbers - self.obs_mean).div_(self.obs_std).clamp_(-10, 10)
 
     def forward(self, obs: Tensor, legal: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Logits [B, A] with illegal ones out of reach, and value [B] in points. memory: [B, 2 * width]"""

@@ -66,25 +66,43 @@ class PlainPolicy:
         names = [*(f"{body}.{2 * place}" for place in range(len(self.config.hidden))), head]
         return [(named[f"{name}.weight"].T.copy(), named[f"{name}.bias"].copy()) for name in names]
 
-    def _forward(self, obs: np.ndarray, layers: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        x = self._reader.read(obs)
-        for place, (weight, bias) in enumerate(layers):
+    def _body(self, x: np.ndarray, layers: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """All layers but the head."""
+        for weight, bias in layers[:-1]:
             x = x @ weight
             x += bias
-            if place < len(layers) - 1:
-                np.tanh(x, out=x) if self.config.activation == "tanh" else np.maximum(x, 0, out=x)
+            np.tanh(x, out=x) if self.config.activation == "tanh" else np.maximum(x, 0, out=x)
         return x
+
+    def _logits(self, body: np.ndarray) -> np.ndarray:
+        weight, bias = self._policy[-1]
+        return body @ weight + bias
+
+    def _points(self, body: np.ndarray) -> np.ndarray:
+        weight, bias = self._value[-1]
+        return (body @ weight + bias)[:, 0] * self._value_std + self._value_mean
 
     def logits(self, obs: np.ndarray) -> np.ndarray:
         """float32 [N, A], before masking. obs: [N, *obs_shape], or records [N]"""
-        return self._forward(obs, self._policy)
+        return self._logits(self._body(self._reader.read(obs), self._policy))
 
     def value(self, obs: np.ndarray, memory: np.ndarray | None = None) -> np.ndarray:
         """Points that the seat to move expects, float32 [N]."""
-        return self._forward(obs, self._value)[:, 0] * self._value_std + self._value_mean
+        return self._points(self._body(self._reader.read(obs), self._value))
 
     def look(self, obs: np.ndarray, memory: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, None]:
-        return self.logits(obs), self.value(obs), None
+        x = self._reader.read(obs)
+        body = self._body(x, self._policy)
+        return (
+            self._logits(body),
+            self._points(body if self.config.shared else self._body(x, self._value)),
+            None,
+        )
+
+    def draw(
+        self, logits: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return drawn(logits, legal, rng, temperature)
 
     def act(
         self, obs: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float = 1.0,

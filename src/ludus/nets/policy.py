@@ -53,11 +53,16 @@ class TorchPolicy:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:  # fmt: skip
         """An action and the log of its probability for each row, and the memory after them."""
         logits, _, after = self.look(obs, memory)
-        if self.spec.box is not None:
-            return *self._act_in_box(logits, rng, temperature), after
-        return *drawn(logits, legal, rng, temperature), after
+        return *self.draw(logits, legal, rng, temperature), after
 
-    def _act_in_box(
+    def draw(
+        self, logits: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if self.spec.box is not None:
+            return self._draw_in_box(logits, rng, temperature)
+        return drawn(logits, legal, rng, temperature)
+
+    def _draw_in_box(
         self, mean: np.ndarray, rng: np.random.Generator, temperature: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """A normal distribution around the network's choice. mean: [N, D]"""

@@ -35,6 +35,7 @@ class Lease:
         self._store, self._me = store, owner(folder)
         self._taken, self._over = False, threading.Event()
         self._beating: threading.Thread | None = None
+        self._renewing = threading.Lock()  # a lease that is given back must not be renewed after it
 
     def hold(self) -> None:
         """Have it and keep it, or say who has it."""
@@ -46,17 +47,19 @@ class Lease:
 
     def release(self) -> None:
         self._over.set()
-        if self._taken:
-            self._taken = False
-            if _read(self._store).get("owner") == self._me:
-                self._store.delete(LEASE)
+        with self._renewing:
+            if self._taken:
+                self._taken = False
+                if _read(self._store).get("owner") == self._me:
+                    self._store.delete(LEASE)
 
     def _beat(self) -> None:
         """Beside the copying, which may take long."""
         while not self._over.wait(BEAT_S):
             try:
-                if self._taken:
-                    self._take()
+                with self._renewing:
+                    if self._taken:
+                        self._take()
             except Held:
                 self._taken = False  # another machine took it while we could not be heard
             except Exception:  # no connection: the copying tells

@@ -226,7 +226,7 @@ def keep_sizes(config: Config) -> Config:
 
 def refuse_misfit(before: Config, now: Config, folder: Path) -> None:
     for group, why in FIXED.items():
-        for name, old, new in _differences(group, getattr(before, group), getattr(now, group)):
+        for name, old, new in differences(group, getattr(before, group), getattr(now, group)):
             raise Usage(
                 f"{folder} can't go on with {name} {new} instead of {old}: {why}; "
                 "choose another folder with --run"
@@ -237,7 +237,7 @@ def refuse_other(before: Config, now: Config, folder: Path) -> None:
     """Two commands must ask for the same training to go on in one folder."""
     for field in (*(field for field in COMPARED if field != "preset"), "preset"):
         shown = algos.group_of(now.algo) if field == "settings" else field
-        for name, old, new in _differences(shown, getattr(before, field), getattr(now, field)):
+        for name, old, new in differences(shown, getattr(before, field), getattr(now, field)):
             raise Usage(
                 f"{folder} was trained with {name} {old}, not {new}: go on with it by "
                 f"`ludus resume {quoted(folder)}`, choose another folder with --run, "
@@ -245,7 +245,7 @@ def refuse_other(before: Config, now: Config, folder: Path) -> None:
             )
 
 
-def _differences(name: str, old: Any, new: Any) -> list[tuple[str, Any, Any]]:
+def differences(name: str, old: Any, new: Any) -> list[tuple[str, Any, Any]]:
     """Fields that differ, of a group or of one: their names, what they were and what they are."""
     if dataclasses.is_dataclass(old):
         old, new = vars(old), vars(new)

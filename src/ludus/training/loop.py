@@ -30,7 +30,7 @@ from ludus.training.measure import measured_layout
 from ludus.training.meter import Meter
 from ludus.training.pools import Delivery, Health, Pool
 from ludus.training.profile import Profile
-from ludus.training.saving import Saving, load_learner, load_weights
+from ludus.training.saving import Saving, load_learner, load_weights, start_from
 from ludus.training.stop import PATIENCE_S, Stop
 
 LONG_S, STATUS_S = 5.0, 1.0
@@ -139,6 +139,8 @@ class Training:
             load_learner(self, kept)
         elif isinstance(found, Bare):
             load_weights(self, found)
+        elif config.start_from:
+            start_from(self, config.start_from)
         if found:
             self._refuse_finished()
         self.saving = Saving(self, kept)

@@ -112,15 +112,15 @@ def _speed(layout: Layout, learner: Learner, pool: Pool) -> float:
             if time.perf_counter() - start > SECONDS:
                 break
             pool.release(deliveries)
-        learning = _learning(learner, [delivery.block for delivery in deliveries])
+        learning = _learning(learner, [delivery.block for delivery in deliveries], layout.overlap)
     finally:
         learner.load_state_dict(kept)
     return 1 / (max(playing, learning) if layout.overlap else playing + learning)
 
 
-def _learning(learner: Learner, blocks: list[Block]) -> float:
+def _learning(learner: Learner, blocks: list[Block], off_policy: bool) -> float:
     """Seconds for a decision, once the update is recorded."""
-    learner.learn(blocks, off_policy=False)
+    learner.learn(blocks, off_policy)
     start = time.perf_counter()
-    learner.learn(blocks, off_policy=False)
+    learner.learn(blocks, off_policy)
     return (time.perf_counter() - start) / sum(block.decisions for block in blocks)

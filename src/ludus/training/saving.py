@@ -2,15 +2,20 @@
 
 import math
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from ludus import algos
-from ludus.core.errors import Failure
+from ludus.algos import StartsTrained
+from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Best, Checkpoint, Saver
-from ludus.store.run import check_fit, quoted
+from ludus.store.player import parse_player
+from ludus.store.run import check_fit, differences, peek_config, quoted, read_weights
 from ludus.store.start import Bare
 
 if TYPE_CHECKING:
@@ -186,7 +191,26 @@ def load_learner(training: "Training", kept: Checkpoint) -> None:
 
 
 def load_weights(training: "Training", bare: Bare) -> None:
-    check_fit(training.run.folder, bare.weights, training.learner.net.state_dict())
-    tensors = {name: torch.from_numpy(array.copy()) for name, array in bare.weights.items()}
-    training.learner.net.load_state_dict(tensors)
+    _fill(training, training.run.folder, bare.weights)
     training.meter.load_state_dict({**bare.meter, "decisions": bare.decisions})
+
+
+def start_from(training: "Training", name: str) -> None:
+    """Begin with the weights of another run, perhaps `FOLDER@best`, or of the game's champion."""
+    other, config = parse_player(name, training.game.champion), training.config
+    if other.run is None or other.think:
+        raise Usage(f"--start-from {name}: it is no run's folder (its own, --overwrite has moved aside)")
+    theirs = peek_config(other.run)
+    if theirs.algo != config.algo:
+        raise Usage(f"--start-from {name}: it was trained by {theirs.algo}, not by {config.algo}")
+    for field, old, new in differences("net", theirs.net, config.net):
+        raise Usage(f"--start-from {name}: its {field} is {old}, not {new}: give both the same network")
+    _fill(training, other.run, read_weights(other.run, other.at))
+
+
+def _fill(training: "Training", folder: Path, weights: Mapping[str, np.ndarray]) -> None:
+    check_fit(folder, weights, training.learner.net.state_dict())
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in weights.items()}
+    training.learner.net.load_state_dict(tensors)
+    if isinstance(training.learner, StartsTrained):
+        training.learner.start_trained()

@@ -58,6 +58,11 @@ class BoardPolicy:
     def value(self, obs: np.ndarray, memory: np.ndarray | None = None) -> np.ndarray:
         return self.look(obs)[1]
 
+    def draw(
+        self, logits: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return drawn(logits, legal, rng, temperature)
+
     def act(
         self, obs: np.ndarray, legal: np.ndarray, rng: np.random.Generator, temperature: float = 1.0,
         memory: np.ndarray | None = None,

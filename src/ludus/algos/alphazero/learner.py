@@ -26,6 +26,7 @@ from ludus.algos.cuda_graph import (
     set_precision,
     set_rate,
 )
+from ludus.algos.optimisers import AdamW
 from ludus.core.block import ALIGNED, Block
 from ludus.core.rules import Rules
 from ludus.nets import NetConfig
@@ -94,9 +95,7 @@ class AlphaZeroLearner:
         # Shapes are few here, so cuDNN can try all its kernels for each instead of guessing.
         torch.backends.cudnn.benchmark = self.on_gpu
         settings = device_settings(config.learning_rate, self.device)
-        self.optimiser = torch.optim.AdamW(
-            self.net.parameters(), weight_decay=config.weight_decay, **settings
-        )
+        self.optimiser = AdamW(self.net.parameters(), weight_decay=config.weight_decay, **settings)
         self.replay = Replay(rules, record(config, rules.spec), config.replay_buffer, seed)
         self.phase: Phase = lambda name: nullcontext()
         self.cancelled: Callable[[], bool] = lambda: False

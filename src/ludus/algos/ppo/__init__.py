@@ -100,6 +100,7 @@ class Ppo(algos.Algorithm):
             Column("legal", (spec.actions,), np.dtype(bool)),
             action,
             Column("logp", (), np.dtype(np.float32)),
+            Column("value", (), np.dtype(np.float32)),  # what the policy expected when it chose
             Column("seat", (), np.dtype(np.int8)),
             Column(
                 "reward", (spec.seats,), np.dtype(np.float32)

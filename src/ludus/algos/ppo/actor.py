@@ -15,9 +15,6 @@ from ludus.nets import Memory
 
 
 class PpoActor(StepActor):
-    records = True
-    """Whether the actor writes what the policy saw and chose; a policy on a device keeps that there."""
-
     def __init__(
         self, plan: Plan, index: int, game: Game, table: Table, seating: Seating, beat: np.ndarray,
         policy: Policy,
@@ -37,20 +34,25 @@ class PpoActor(StepActor):
         self.use_teacher = progress < self.plan.settings.teacher_until
 
     def decide(self, turn: Turn, block: Block, t: int) -> np.ndarray:
-        memory = self._recall(block, t)
-        actions, logp, memory = self.policy.act(turn.obs, turn.legal, self.rng, self.temperature, memory)
+        block["seat"][t] = turn.seat
+        actions = self.choose(turn, block, t)
+        if self.teacher is not None and self.use_teacher:
+            start = time.perf_counter()
+            block["teacher"][t] = self.teacher.choose(self.every, turn)
+            self.spent["teaching"] += time.perf_counter() - start
+        return actions
+
+    def choose(self, turn: Turn, block: Block, t: int) -> np.ndarray:
+        """Actions for all rows; writes what the policy saw, chose and expected."""
+        logits, value, memory = self.policy.look(turn.obs, self._recall(block, t))
+        actions, logp = self.policy.draw(logits, turn.legal, self.rng, self.temperature)
         if self.memory and memory is not None:
             self.memory.put(self.every, turn.seat, memory)
         start = time.perf_counter()
-        block["seat"][t] = turn.seat
-        if self.records:
-            self._keep(turn.obs, block, t)
-            block["legal"][t], block["action"][t], block["logp"][t] = turn.legal, actions, logp
-        written = time.perf_counter()
-        self.spent["writing"] += written - start
-        if self.teacher is not None and self.use_teacher:
-            block["teacher"][t] = self.teacher.choose(self.every, turn)
-            self.spent["teaching"] += time.perf_counter() - written
+        self._keep(turn.obs, block, t)
+        block["legal"][t], block["action"][t] = turn.legal, actions
+        block["logp"][t], block["value"][t] = logp, value
+        self.spent["writing"] += time.perf_counter() - start
         return actions
 
     def note(self, turn: Turn, block: Block, t: int) -> None:

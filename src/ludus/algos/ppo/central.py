@@ -14,11 +14,11 @@ from ludus.core import seeds
 from ludus.core.block import Block, Column, block_bytes
 from ludus.core.game import Game
 from ludus.core.report import Report
-from ludus.core.table import Table
+from ludus.core.table import Table, Turn
 from ludus.nets.net import Net
 from ludus.nets.parts import as_tensor
 
-ON_DEVICE = ("obs", "frames", "legal", "action", "logp")
+ON_DEVICE = ("obs", "frames", "legal", "action", "logp", "value")
 """Columns that are born on the device and stay there; the others are copied once a block."""
 
 
@@ -107,9 +107,9 @@ class DevicePolicy:
         assert self.block is not None
         obs = self.obs.to(self.device, non_blocking=True)
         legal = self.legal.to(self.device, non_blocking=True)
-        logits, _ = self.net(obs, legal)
+        logits, value = self.net(obs, legal)
         action, logp = self._sampled(logits)
-        kept = {"legal": legal, "action": action, "logp": logp}
+        kept = {"legal": legal, "action": action, "logp": logp, "value": value}
         if stack := self.net.spec.stack:
             self.block.tensors["frames"].index_copy_(0, self.at + stack - 1, obs[:, -1].unsqueeze(0))
         else:
@@ -159,8 +159,10 @@ class DevicePolicy:
 class CentralActor(PpoActor):
     """An actor whose policy keeps what it saw and chose in blocks on the device."""
 
-    records = False
     policy: Any
+
+    def choose(self, turn: Turn, block: Block, t: int) -> np.ndarray:
+        return self.policy.act(turn.obs, turn.legal, self.rng, self.temperature, None)[0]
 
     def load(self, vector: np.ndarray, progress: float) -> None:
         self.use_teacher = progress < self.plan.settings.teacher_until

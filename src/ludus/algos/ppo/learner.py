@@ -26,6 +26,7 @@ from ludus.algos.cuda_graph import (
     set_precision,
     set_rate,
 )
+from ludus.algos.optimisers import Adam
 from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.device_advantages import device_advantages
@@ -39,6 +40,8 @@ from ludus.nets.parts import as_tensor
 TOGETHER = 32
 """Updates that are recorded as one graph: between them Python would wait for the threads that play."""
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+TRAINED_COUNT = 1_000_000
+"""Decisions that the statistics of trained weights count as."""
 
 
 class PpoLearner:
@@ -51,7 +54,7 @@ class PpoLearner:
         self._parameters = list(self.net.parameters())
         self._flat = joined(self._parameters)
         settings = device_settings(config.learning_rate, self.device)
-        self.optimiser = torch.optim.Adam([self._flat], eps=1e-5, **settings)
+        self.optimiser = Adam([self._flat], eps=1e-5, **settings)
         self.phase: Phase = lambda name: nullcontext()
         self.cancelled: Callable[[], bool] = lambda: False
         self.progress = 0.0
@@ -61,7 +64,7 @@ class PpoLearner:
         self._entropy_weight = torch.tensor(config.entropy_coef, device=device)
         self._teacher_weight = torch.tensor(config.teacher_coef, device=device)
         self._view = "planes" if spec.stack else "obs"
-        self._columns = ["frames" if spec.stack else "obs", "legal", "action", "logp"]
+        self._columns = ["frames" if spec.stack else "obs", "legal", "action", "logp", "value"]
         self._columns += ["teacher"] if config.teacher else []
         self._columns += ["memory", "fresh"] if net.cell else []
         self._data: dict[str, Tensor] = {}  # room for all columns of the blocks being learned from
@@ -81,7 +84,7 @@ class PpoLearner:
         with self.phase("looking"):
             if self.net.normalises:
                 self._track_observations(data["obs"])
-            value, logp = self._look(data, off_policy)
+            value, logp = self._look(data) if off_policy else (data["value"], data["logp"])
         rho = torch.exp(logp - data["logp"]) if off_policy else torch.ones_like(value)
         with self.phase("advantages"):
             adv, known = self._advantages(blocks, value, rho)
@@ -139,25 +142,23 @@ class PpoLearner:
             found.append(torch.from_numpy(np.where(own == BLANK, sum(sizes), own + start)))
         return found
 
-    def _look(self, data: dict[str, Tensor], off_policy: bool) -> tuple[Tensor, Tensor]:
-        """Values (and, if needed, our log-probabilities) of all decisions."""
-        if not (self.on_gpu and off_policy and len(data["adv"]) == len(self._data["adv"])):
-            return self._look_at(data, off_policy)
+    def _look(self, data: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """What we expect of all decisions, and our log-probabilities of them."""
+        if not (self.on_gpu and len(data["adv"]) == len(self._data["adv"])):
+            return self._look_at(data)
         if self._looking is None:
-            self._looking = CudaGraph(lambda: self._look_at(self._data, True))
+            self._looking = CudaGraph(lambda: self._look_at(self._data))
         return self._looking.replay()
 
     @torch.no_grad()
-    def _look_at(self, data: dict[str, Tensor], off_policy: bool) -> tuple[Tensor, Tensor]:
+    def _look_at(self, data: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         values, logps, size = [], [], 65536 if self.on_gpu else 512 if self.net.images else 4096
         for start in range(0, len(data["adv"]), size):
             part = slice(start, start + size)
             memory = data["memory"][part] if self.net.cell else None
             logits, value = self.net(self._seen(data, data[self._view][part]), data["legal"][part], memory)
             values.append(value)
-            logps.append(
-                log_prob(self.net, logits, data["action"][part])[0] if off_policy else data["logp"][part]
-            )
+            logps.append(log_prob(self.net, logits, data["action"][part])[0])
         return torch.cat(values), torch.cat(logps)
 
     def _seen(self, data: dict[str, Tensor], some: Tensor) -> Tensor:
@@ -371,7 +372,7 @@ class PpoLearner:
         """Running mean and spread of every number observed (Chan et al. 1979)."""
         flat = self.net.numbers(obs)
         count, mean = len(flat), flat.mean(0)
-        var = (flat - mean).square().mean(0)  # a third of the time that torch's own takes on a CPU
+        var = (flat - mean).square_().mean(0)  # a third of the time that torch's own takes on a CPU
         total = self._obs_count + count
         delta = mean - self.net.obs_mean
         kept = self.net.obs_std.square() * self._obs_count + var * count
@@ -379,6 +380,10 @@ class PpoLearner:
         self.net.obs_mean += delta * count / total
         self.net.obs_std.copy_((spread / total).sqrt().clamp_min(1e-4))
         self._obs_count = total
+
+    def start_trained(self) -> None:
+        """Its statistics of observations and values count, so that a first batch does not replace them."""
+        self._obs_count, self._seen_values = TRAINED_COUNT, TRAINED_COUNT
 
     def state_dict(self) -> dict:
         state = {

@@ -21,8 +21,10 @@ class Options:
     """Wild cards in the deck."""
     fantasyland: Literal["progressive", "flat", "off"] = "progressive"
     """Cards in Fantasyland: 14 to 17 by the top row, always 14, or no Fantasyland."""
-    fantasyland_hands: Literal["played", "valued"] = "played"
-    """Play Fantasyland hands, or pay what they were measured to be worth and skip them (fast training)."""
+    fantasyland_hands: Literal["played", "valued", "sampled"] = "played"
+    """Play Fantasyland hands; pay what they were measured to be worth and skip them; or, for training, let
+    each game be any one hand of a session: seats may be in Fantasyland, and what is earned is paid by its
+    worth in the hands to come."""
     stay_middle: bool = False
     """A full house or better in the middle also stays in Fantasyland."""
     hands: int = 10
@@ -60,7 +62,7 @@ class Game(NativeGame):
 
     @property
     def unit(self) -> tuple[str, int]:
-        return "hand", self.options.hands
+        return "hand", 1 if self.options.fantasyland_hands == "sampled" else self.options.hands
 
     def measure(self, stats: Stats) -> float:
         """How good a policy is by its own games: what its boards earn a hand, Fantasyland and fouls included.

@@ -8,11 +8,14 @@ from ludus.games.ofc.cards import EMPTY, JOKER
 from ludus.games.ofc.fantasy import solve
 from ludus.games.ofc.scoring import (
     BOARD,
-    FANTASY_VALUE,
+    FANTASY_FLAT,
+    FANTASY_OFF,
     LONG_SESSION,
     PAID,
     ROW_SIZE,
     ROW_START,
+    SEATED,
+    SEATED_OF,
     SESSION,
     board_values,
     entry_cards,
@@ -29,7 +32,8 @@ STATS = (
     "hands", "points", "royalties", "fouls", "wins", "big", "entries", "value",
     "fl_hands", "fl_points", "fl_royalties", "fl_stays",
 )  # fmt: skip
-"""Counts and sums over a session. Those without fl_ are of normal hands; `value` is what `valued` paid."""
+"""Counts and sums over a session. Those without fl_ are of normal hands; `value` is what was paid for
+Fantasyland that is not played."""
 (HANDS, POINTS, ROYALTIES, FOULS, WINS, BIG, ENTRIES, VALUE,
  FL_HANDS, FL_POINTS, FL_ROYALTIES, FL_STAYS) = range(len(STATS))  # fmt: skip
 
@@ -45,8 +49,9 @@ STATE = np.dtype(
         ("seats", np.int8),
         ("jokers", np.int8),
         ("fantasy", np.int8),
-        ("valued", np.int8),  # 0: Fantasyland is played; else the row of PAID that it is paid by
+        ("valued", np.int8),  # the row of PAID that Fantasyland is paid by; 0: by the hands to come
         ("stay_middle", np.int8),
+        ("sampled", np.int8),  # a game is any one hand of a session
         # the session
         ("over", np.int8),
         ("button", np.int8),
@@ -59,7 +64,7 @@ STATE = np.dtype(
         ("board", np.uint8, (3, BOARD)),  # top 3, middle 5, bottom 5, each filled from its left
         ("discards", np.uint8, (3, 4)),
         ("fantasy_hand", np.uint8, (3, MOST_FANTASY)),
-        ("spare", np.uint8, 4),
+        ("spare", np.uint8, 3),
     ],
     align=True,
 )
@@ -103,8 +108,25 @@ def start_session(state, stream):
     state.fantasy_cards[:] = 0
     state.points[:] = 0
     state.stats[:] = 0
+    if state.sampled:
+        sample_session(state, stream)
     start_hand(state, stream)
     move_on(state, stream, 0)
+
+
+@njit
+def sample_session(state, stream):
+    """Any hand of a session, where some seats may be in Fantasyland."""
+    state.hand = below(stream, state.hands)
+    normal = state.fantasy == FANTASY_OFF
+    while not normal:
+        for seat in range(state.seats):
+            drawn, cards = below(stream, SEATED_OF), 0
+            for kind in range(4):
+                if drawn >= SEATED[kind]:
+                    cards = 14 if state.fantasy == FANTASY_FLAT else 14 + kind
+            state.fantasy_cards[seat] = cards
+            normal = normal or cards == 0
 
 
 @njit(inline="always")
@@ -179,9 +201,7 @@ def set_fantasy(state):
         cards = state.fantasy_cards[seat]
         if cards:
             setting = np.empty(MOST_FANTASY, np.uint8)
-            # Nobody can stay after a session's last hand, unless staying is paid at once.
-            pays = state.valued > 0 or state.hand + 1 < state.hands
-            value = FANTASY_VALUE[cards - 14] if pays else 0.0
+            value = PAID[paid_by(state), cards - 14]  # 0 after a session's last hand, where nobody can stay
             solve(state.fantasy_hand[seat], np.int64(cards), value, state.stay_middle == 1, setting)
             # Loops, because compiling a slice set from another array takes seconds.
             for slot in range(BOARD):
@@ -210,7 +230,7 @@ def settle(state):
     for seat in range(seats):
         next_fantasy(state, seat, stands[seat], values[seat])
     state.hand += 1
-    state.over = state.hand == state.hands
+    state.over = state.sampled or state.hand == state.hands
     if not state.over:
         state.button = (state.button + 1) % seats
 
@@ -243,9 +263,9 @@ def next_fantasy(state, seat, stands_, values):
     elif stands_:
         cards = entry_cards(values, state.fantasy)
         state.stats[seat, ENTRIES] += cards > 0
-    if cards and state.valued:
+    if cards and (state.valued or state.sampled):
         # Points are paid pairwise, and so is Fantasyland's measured value.
-        value = PAID[state.valued, cards - 14]
+        value = PAID[paid_by(state), cards - 14]
         for other in range(state.seats):
             state.points[other] -= value
         state.points[seat] += value * state.seats

@@ -18,6 +18,7 @@ from ludus.games.ofc.hand import (
     STREETS,
     act,
     cut_session,
+    paid_by,
     redeal_hidden,
     start_session,
     unseen,
@@ -31,6 +32,7 @@ from ludus.games.ofc.scoring import (
     MIDDLE,
     ROW_SIZE,
     ROW_START,
+    SESSION,
     TOP,
 )
 
@@ -169,7 +171,7 @@ def observe_rows(states, out):
         at += STREETS
         out[i, at + (state.turn + 2 * state.seats - state.button - 1) % state.seats] = 1
         at += 3
-        out[i, at] = state.hand + 1 >= state.hands
+        out[i, at] = paid_by(state) == SESSION
 
 
 @njit
@@ -245,8 +247,8 @@ class Ofc:
             raise Usage(f"ofc is played with 0 or 2 jokers, not {options.jokers}")
         if options.fantasyland not in FANTASY:
             raise Usage(f"fantasyland is {', '.join(FANTASY)}, not {options.fantasyland!r}")
-        if options.fantasyland_hands not in ("played", "valued"):
-            raise Usage(f"fantasyland_hands is played or valued, not {options.fantasyland_hands!r}")
+        if options.fantasyland_hands not in ("played", "valued", "sampled"):
+            raise Usage(f"fantasyland_hands is played, valued or sampled, not {options.fantasyland_hands!r}")
         if not 1 <= options.hands <= 1_000_000:
             raise Usage(f"a session has 1 to 1,000,000 hands, not {options.hands}")
         self.options = options
@@ -268,6 +270,7 @@ class Ofc:
         states["fantasy"] = FANTASY[self.options.fantasyland]
         states["valued"] = FIXED if self.options.fantasyland_hands == "valued" else 0
         states["stay_middle"] = self.options.stay_middle
+        states["sampled"] = self.options.fantasyland_hands == "sampled"
         states["hands"] = self.options.hands
         return states
 

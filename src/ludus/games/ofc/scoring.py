@@ -54,6 +54,21 @@ PAID = _paid()
 FIXED, SESSION = 1, 2
 """Rows of PAID: FANTASY_VALUE, and where those of sessions begin."""
 
+SEATED_OF = 10_000
+SEATED_SHARE = 0.15
+"""How many seats of a sampled hand are in Fantasyland: fewer than the 40 % among champions, since others
+enter less often and its hands take time."""
+
+
+def _seated() -> np.ndarray:
+    """From which of SEATED_OF numbers a seat has 14, 15, 16, 17 cards: as often as in sessions. int64 [4]"""
+    share = FANTASY_ENTRY / (1 - FANTASY_STAY)
+    share *= SEATED_SHARE / share.sum()
+    return np.round(SEATED_OF * (1 - np.cumsum(share[::-1])[::-1])).astype(np.int64)
+
+
+SEATED = _seated()
+
 SCOOP, FOUL_COST = 3, 6
 
 

@@ -9,7 +9,8 @@ FACTS = ("turns", "fainted", "lost", "failed", "switched")
 PARTS = ("win", "knock_out", "left", "hit_points", "failed_move", "turn", "switch")
 
 
-SEATS = np.arange(2)
+RESULTS = np.array([[1.0, -1.0], [-1.0, 1.0], [0.0, 0.0]])
+"""What the seats get, [winner, seat]; the last is for nobody's win, whose number is -1."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +43,18 @@ class Rewards:
 
         before, now: float [B, facts, seats]; over: bool [B]; winner: int [B], a seat, or -1 for none
         """
-        turns, fainted, lost, failed, switched = np.moveaxis(now - before, 1, 0)
+        turns, fainted, lost, failed, switched = (now - before).transpose(1, 0, 2)
         all_fainted = now[:, FACTS.index("fainted")]
-        won = (winner[:, None] == SEATS).astype(float)
         paid = (
-            self.win * (won - won[:, ::-1]),
-            self.knock_out * (fainted[:, ::-1] - fainted),
-            self.left * (all_fainted[:, ::-1] - all_fainted) * over[:, None],
-            self.hit_points * (lost[:, ::-1] - lost),
-            -self.failed_move * failed,
-            -self.turn * turns,
-            -self.switch * switched,
+            RESULTS[winner],
+            fainted[:, ::-1] - fainted,
+            (all_fainted[:, ::-1] - all_fainted) * over[:, None],
+            lost[:, ::-1] - lost,
+            -failed,
+            -turns,
+            -switched,
         )
-        return np.stack(paid, 2)
+        return np.stack(paid, 2) * self.weights()
 
     def weights(self) -> np.ndarray:
         """Of each part, [parts]."""

@@ -230,7 +230,8 @@ class PokemonTable(Table):
         if not len(decisions):
             return
         rows, actions = decisions["row"], self.spec.actions
-        first = np.r_[True, rows[1:] != rows[:-1]]  # a row's two decisions are neighbours
+        first = np.ones(len(rows), bool)
+        first[1:] = rows[1:] != rows[:-1]  # a row's two decisions are neighbours
         ones, others = decisions[first], decisions[~first]
         self._obs[ones["row"]], self._legal[ones["row"]] = ones["obs"], ones["legal"][:, :actions]
         self._seat[ones["row"]] = ones["side"]

@@ -15,7 +15,7 @@ from ludus.core.film import Chooser, Film
 from ludus.core.game import Switches
 from ludus.core.spec import Spec
 from ludus.core.table import Table
-from ludus.games.retro.options import Options, make_options
+from ludus.games.retro.options import SHAPING, Options, make_options
 
 if TYPE_CHECKING:
     from ludus.core.view import Live
@@ -46,6 +46,12 @@ class Game(game.Game):
         from ludus.games.retro.table import make_spec
 
         return make_spec(self.integration, self.options)
+
+    def for_evaluation(self) -> "Game":
+        """What agents are paid to learn by is not part of their score, unless there is no other."""
+        if not (self.options.integration or self.options.score):
+            return self
+        return Game(self.name, {name: value for name, value in self.switches.items() if name not in SHAPING})
 
     @property
     def bots(self) -> list[str]:

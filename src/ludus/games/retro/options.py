@@ -7,6 +7,8 @@ from ludus.core.errors import Usage
 
 REWARD_PARTS = ("integration", "score", "life_lost", "life_gained", "time")
 """What a step's reward is the sum of. Every part is reported for each finished game."""
+SHAPING = ("life_lost", "life_gained", "time")
+"""Parts that are there to learn by, and are left out of results."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ class WatchedRun:
     folder: Path
     curves: "Curves" = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _begun: bool = False
+    """Whether somebody has the curves, even if there are none yet."""
     _size: int = -1
     """Of the events when they were read."""
     _events: list[dict[str, Any]] = field(default_factory=list)
@@ -58,6 +60,7 @@ class WatchedRun:
             return _plotted(self.curves.view(POINTS, low, high))
 
     def _begin(self) -> None:
+        self._begun = True
         if not self.curves.lines:
             self.curves.refresh()
 
@@ -65,7 +68,7 @@ class WatchedRun:
         """What was added to the curves since the last time; None if nothing was, or nobody has them yet."""
         with self._lock:
             before = self._place()
-            if not self.curves.lines or not self.curves.refresh():
+            if not self._begun or not self.curves.refresh():
                 return None
             if self.curves.generation != before["generation"]:  # it began anew: visitors ask for all
                 return {"from": -1, **self._place()}

@@ -22,29 +22,28 @@ const IMMUNE = {
   sapsipper: 'Grass',
 };
 
-/** Dex -> attacking type -> defending type -> multiplier. */
-const charts = new Map();
+/** Dex -> types of a Pokémon, joined -> attacking type -> multiplier. */
+const remembered = new Map();
 
-function chartOf(dex) {
-  let chart = charts.get(dex);
-  if (chart) return chart;
-  const types = [...dex.types.all().map(type => type.name), '???'];
-  chart = {};
-  for (const attacking of types) {
-    chart[attacking] = {};
-    for (const defending of types) {
-      const immune = !dex.getImmunity(attacking, defending);
-      chart[attacking][defending] = immune ? 0 : 2 ** dex.getEffectiveness(attacking, defending);
-    }
-  }
-  charts.set(dex, chart);
-  return chart;
+/** Attacking type -> its multiplier against a Pokémon of these types. Not to be changed. */
+function defences(dex, types) {
+  let ofDex = remembered.get(dex);
+  if (!ofDex) remembered.set(dex, (ofDex = new Map()));
+  const key = types.join();
+  let found = ofDex.get(key);
+  if (!found) ofDex.set(key, (found = calculatedDefences(dex, types)));
+  return found;
 }
 
-function effectiveness(dex, type, types) {
-  const against = chartOf(dex)[type];
-  let found = 1;
-  if (against) for (const defending of types) found *= against[defending] ?? 1;
+function calculatedDefences(dex, types) {
+  const found = {};
+  for (const attacking of [...dex.types.all().map(type => type.name), '???']) {
+    found[attacking] = 1;
+    for (const defending of types) {
+      const immune = !dex.getImmunity(attacking, defending);
+      found[attacking] *= immune ? 0 : 2 ** dex.getEffectiveness(attacking, defending);
+    }
+  }
   return found;
 }
 
@@ -87,10 +86,10 @@ function typeOf(move, user) {
 }
 
 /** How much better a move is against the target's types and ability: 0, 1/4, ... 4. */
-function multiplier(dex, move, user, target) {
+function multiplier(move, user, target) {
   const type = typeOf(move, user);
   if (IMMUNE[target.ability] === type || (type === 'Ground' && target.item === 'airballoon')) return 0;
-  return effectiveness(dex, type, target.types);
+  return target.defences[type] ?? 1;
 }
 
 function attack(move, user) {
@@ -116,7 +115,7 @@ function weatherFactor(weather, type) {
 }
 
 /** user, target: `View`s. conditions: those of the target's side. */
-function damage(dex, move, user, target, weather, conditions, factor) {
+function damage(move, user, target, weather, conditions, factor) {
   if (move.category === 'Status' || factor === 0) return 0;
   const most = target.stats.hp;
   if (move.damage) return (move.damage === 'level' ? user.level : move.damage) / most;
@@ -129,4 +128,4 @@ function damage(dex, move, user, target, weather, conditions, factor) {
   return amount / most;
 }
 
-module.exports = { boostFactor, damage, effectiveness, estimatedStats, multiplier };
+module.exports = { boostFactor, damage, defences, estimatedStats, multiplier };

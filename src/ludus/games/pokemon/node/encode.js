@@ -6,11 +6,10 @@
  * opponent's, the active one first. Everything is written straight into the answer's memory.
  */
 
-const { boostFactor, damage, effectiveness, estimatedStats, multiplier } = require('./damage');
+const { boostFactor, damage, multiplier } = require('./damage');
 const { eachLegal, hasFainted, gimmick } = require('./actions');
-const { STATS, described, toID } = require('./seen');
+const { STATS } = require('./seen');
 const layout = require('./layout.json');
-const words = require('./vocabulary.json');
 
 const ROWS = 12;
 const TEAM = 6;
@@ -30,162 +29,19 @@ const M = at(layout.move);
 const S = at(layout.side);
 const F = at(layout.field);
 
-const NONE = 1;
-const vocabulary = {};
-for (const kind in words) vocabulary[kind] = new Map(words[kind].split(' ').map((name, i) => [name, i]));
-
-/** null: not known; '': known to be absent. */
-function number(names, id) {
-  if (id === null || id === undefined) return 0;
-  return id === '' ? NONE : (names.get(id) ?? 0);
-}
-
-const TYPES = {};
-for (const [id, i] of vocabulary.types) TYPES[id[0].toUpperCase() + id.slice(1)] = i;
-const typeNumber = type => (type ? (TYPES[type] ?? 0) : number(vocabulary.types, type));
-
-const VOLATILES = [
+/** Volatile -> where it is among a Pokémon's numbers. */
+const VOLATILES = new Map([
   'substitute', 'confusion', 'leechseed', 'taunt', 'encore', 'disable', 'yawn', 'attract', 'protect',
   'mustrecharge', 'charging', 'dynamax', 'transformed',
-];
+].map(name => [name, N[name]]));
 const WEATHERS = {
   sunnyday: 'sun', desolateland: 'sun', raindance: 'rain', primordialsea: 'rain', sandstorm: 'sand',
   hail: 'snow', snow: 'snow', snowscape: 'snow', deltastream: 'strong_winds',
 };
 const TERRAINS = ['electricterrain', 'grassyterrain', 'mistyterrain', 'psychicterrain'];
 const MOST_LAYERS = { spikes: 3, toxicspikes: 2 };
-const NO_BOOSTS = Object.fromEntries(STATS.map(stat => [stat, 0]));
 const STAT_SCALE = 400;
 const LONG_TURNS = 8; // what counts as long for anything that lasts a few turns
-
-/** One Pokémon in the form that encoding needs, whichever source knows it. */
-class View {
-  static own(dex, entry, active, seen) {
-    const view = new View();
-    const { species, level } = described(dex, entry.details);
-    view.form = active && seen && isFormOf(seen, species) ? seen.form : species;
-    view.level = level;
-    const { hp, most, status } = condition(entry.condition);
-    view.hp = hp;
-    view.status = status;
-    const { atk, def, spa, spd, spe } =
-      view.form === species ? entry.stats : estimatedStats(view.form, level, dex.gen);
-    view.stats = { hp: most || estimatedStats(species, level, dex.gen).hp, atk, def, spa, spd, spe };
-    view.ability = entry.ability ?? entry.baseAbility;
-    view.item = entry.item;
-    view.tera = entry.terastallized ?? '';
-    view.teraType = entry.teraType ?? '';
-    view.take(active ? seen : null);
-    return view;
-  }
-
-  static opponent(dex, seen) {
-    const view = new View();
-    view.form = seen.form;
-    view.level = seen.level;
-    view.hp = seen.hp;
-    view.status = seen.status;
-    view.stats = estimatedStats(seen.form, seen.level, dex.gen);
-    view.ability = seen.ability ?? onlyAbility(dex, seen.form);
-    view.item = seen.item;
-    view.tera = seen.tera;
-    view.teraType = seen.tera || null;
-    view.take(seen);
-    return view;
-  }
-
-  /** What only lasts while a Pokémon is on the field. */
-  take(seen) {
-    this.boosts = seen ? seen.boosts : NO_BOOSTS;
-    this.volatiles = seen ? seen.volatiles : {};
-    this.lastMove = seen ? seen.lastMove : '';
-    this.asleepTurns = seen ? seen.asleepTurns : 0;
-    this.toxicTurns = seen ? seen.toxicTurns : 0;
-    this.activeTurns = seen ? seen.activeTurns : 0;
-    this.types = this.tera && this.tera !== 'Stellar' ? [this.tera] : (seen?.types ?? this.form.types);
-    if (seen?.added && !this.tera) this.types = [...this.types, seen.added];
-    this.active = seen ? seen.active : false;
-  }
-}
-
-/** The ability that a species must have, or null if there are several. */
-function onlyAbility(dex, species) {
-  if (dex.gen < 3) return 'noability';
-  return species.abilities[1] || species.abilities.H ? null : toID(species.abilities[0]);
-}
-
-/** Whether what is seen can be this species in another form: a disguised Pokémon is seen as another. */
-function isFormOf(seen, species) {
-  return seen.volatiles.transformed || seen.form.baseSpecies === species.baseSpecies;
-}
-
-/** text: e.g. '57/270 brn' or '0 fnt' */
-function condition(text) {
-  const slash = text.indexOf('/');
-  if (slash < 0) return { hp: 0, most: 0, status: text.slice(text.indexOf(' ') + 1) };
-  const space = text.indexOf(' ');
-  const most = Number(space < 0 ? text.slice(slash + 1) : text.slice(slash + 1, space));
-  return { hp: Number(text.slice(0, slash)) / most, most, status: space < 0 ? '' : text.slice(space + 1) };
-}
-
-/** What stands in a request where no move can be made: recharging, or gen 1's `fight`. */
-const NO_MOVE = { id: '', type: '???', category: 'Status', basePower: 0, accuracy: true, priority: 0, pp: 1 };
-
-/** What the encoder needs of a move. All have one shape, which makes reading them several times as fast. */
-function traits(move) {
-  const { id, type, category, basePower, accuracy, priority, pp } = move;
-  const { multihit = null, damage = null, ohko = null, overrideDefensiveStat = null } = move;
-  return {
-    id, type, category, basePower, accuracy, priority, pp, multihit, damage, ohko, overrideDefensiveStat,
-  };
-}
-
-/** Dex -> id in a request -> what is always true of the move. */
-const moves = new Map();
-
-function known(dex, id) {
-  let ofDex = moves.get(dex);
-  if (!ofDex) moves.set(dex, (ofDex = new Map()));
-  let found = ofDex.get(id);
-  if (!found) {
-    // Requests write Hidden Power, Return and Frustration with their type or power: hiddenpowerfire60.
-    const plain = /^(hiddenpower|return|frustration)/.test(id) ? id.replace(/\d+$/, '') : id;
-    const move = dex.moves.get(id);
-    found = { move: traits(move.exists ? move : NO_MOVE), number: number(vocabulary.moves, plain) };
-    ofDex.set(id, found);
-  }
-  return found;
-}
-
-/** A move as the encoder needs it. pp: the share that is left; usable: 0 or 1 */
-function moveEntry(dex, id, pp, usable) {
-  const { move, number } = known(dex, id);
-  return { move, number, pp, usable };
-}
-
-function ownMoves(tracker, request, place) {
-  const { dex } = tracker;
-  const entry = request.side.pokemon[place];
-  const active = place === 0 ? request.active?.[0] : null;
-  if (active) {
-    return active.moves.map(move => {
-      const pp = move.maxpp ? move.pp / move.maxpp : 1;
-      return moveEntry(dex, move.id, pp, move.disabled ? 0 : 1);
-    });
-  }
-  const shares = tracker.ppShares[entry.ident] ?? {};
-  return entry.moves.map(id => moveEntry(dex, id, shares[id] ?? 1, 1));
-}
-
-function seenMoves(dex, seen) {
-  const moves = [];
-  for (const [id, used] of seen.copied ?? seen.moves) {
-    const entry = moveEntry(dex, id, 1, 1);
-    entry.pp = Math.max(0, 1 - used / (entry.move.pp * 1.6));
-    moves.push(entry);
-  }
-  return moves;
-}
 
 class Encoder {
   /** previews: the answers to a team preview in this format */
@@ -239,34 +95,26 @@ class Encoder {
   }
 
   observe(start, tracker, request) {
-    const { dex, own, opponent } = tracker;
-    const team = request.side.pokemon;
+    const { own, opponent, conditions } = tracker;
     const ids = start / 2;
     const numbers = (start + IDS_BYTES) / 4;
-    const present = !request.teamPreview;
-    const mine = team.slice(0, TEAM).map((entry, i) =>
-      View.own(dex, entry, present && i === 0 && entry.active, tracker.active[own]));
-    const foes = tracker.teams[opponent].filter(seen => !seen.active);
-    if (tracker.active[opponent]?.active) foes.unshift(tracker.active[opponent]);
-    foes.splice(TEAM);
-    const theirs = foes.map(seen => View.opponent(dex, seen));
+    const mine = tracker.ownViews(request);
+    const theirs = tracker.opponentViews();
     const ourActive = mine[0]?.active && mine[0].hp ? mine[0] : null;
     const theirActive = theirs[0]?.active && theirs[0].hp ? theirs[0] : null;
-    mine.forEach((view, i) => {
-      const moves = ownMoves(tracker, request, i);
-      this.pokemon(ids, numbers, i, tracker, view, moves, theirActive, tracker.conditions[opponent], 1);
-    });
-    theirs.forEach((view, i) => {
-      const moves = seenMoves(dex, foes[i]);
-      this.pokemon(ids, numbers, TEAM + i, tracker, view, moves, ourActive, tracker.conditions[own], 0);
-    });
+    const weather = tracker.weather.id;
+    for (let i = 0; i < mine.length; i++) {
+      this.pokemon(ids, numbers, i, mine[i], theirActive, weather, conditions[opponent], 1);
+    }
+    for (let i = 0; i < theirs.length; i++) {
+      this.pokemon(ids, numbers, TEAM + i, theirs[i], ourActive, weather, conditions[own], 0);
+    }
     this.field(numbers + ROWS * NUMBERS, tracker, request);
   }
 
   /** rival: the opponent's active Pokémon, or null; conditions: of its side */
-  pokemon(ids, numbers, row, tracker, view, moves, rival, conditions, own) {
-    const { dex } = tracker;
-    this.ids(ids + row * IDS, view, moves);
+  pokemon(ids, numbers, row, view, rival, weather, conditions, own) {
+    this.ids(ids + row * IDS, view);
     const f = this.floats;
     const n = numbers + row * NUMBERS;
     f[n + N.known] = 1;
@@ -276,14 +124,17 @@ class Encoder {
     f[n + N.hp] = view.hp;
     f[n + N.level] = view.level / 100;
     f[n + N.terastallized] = view.tera ? 1 : 0;
-    let place = n + N.stat_hp;
-    const { hp, atk, def, spa, spd, spe } = view.stats;
-    for (const stat of [hp, atk, def, spa, spd, spe]) f[place++] = stat / STAT_SCALE;
+    const { stats, moves } = view;
+    f[n + N.stat_hp] = stats.hp / STAT_SCALE;
+    f[n + N.stat_atk] = stats.atk / STAT_SCALE;
+    f[n + N.stat_def] = stats.def / STAT_SCALE;
+    f[n + N.stat_spa] = stats.spa / STAT_SCALE;
+    f[n + N.stat_spd] = stats.spd / STAT_SCALE;
+    f[n + N.stat_spe] = stats.spe / STAT_SCALE;
     if (view.active) this.onField(n, view);
-    if (rival) this.matchup(n, tracker, view, rival);
-    for (let i = 0; i < moves.length && i < layout.moves; i++) {
-      const m = n + MOVE_START + i * MOVE_NUMBERS;
-      this.move(m, dex, moves[i], view, rival, tracker.weather.id, conditions);
+    if (rival) this.matchup(n, view, rival);
+    for (let i = 0; i < moves.length; i++) {
+      this.move(n + MOVE_START + i * MOVE_NUMBERS, moves[i], view, rival, weather, conditions);
     }
   }
 
@@ -296,33 +147,34 @@ class Encoder {
     f[n + N.toxic_turns] = Math.min(view.toxicTurns, LONG_TURNS) / LONG_TURNS;
     f[n + N.active_turns] = Math.min(view.activeTurns, LONG_TURNS) / LONG_TURNS;
     f[n + N.perish] = (view.volatiles.perish ?? 0) / 4;
-    for (const name of VOLATILES) if (view.volatiles[name]) f[n + N[name]] = 1;
+    for (const name in view.volatiles) {
+      const at = VOLATILES.get(name);
+      if (at !== undefined && view.volatiles[name]) f[n + at] = 1;
+    }
   }
 
-  ids(place, view, moves) {
+  ids(place, view) {
     const ids = this.shorts;
-    const types = view.types;
-    ids[place + ID.species] =
-      number(vocabulary.species, view.form.id) || number(vocabulary.species, toID(view.form.baseSpecies));
-    ids[place + ID.ability] = number(vocabulary.abilities, view.ability);
-    ids[place + ID.item] = number(vocabulary.items, view.item);
-    ids[place + ID.type_1] = typeNumber(types[0] ?? '');
-    ids[place + ID.type_2] = typeNumber(types[1] ?? '');
-    ids[place + ID.tera_type] = typeNumber(view.teraType);
-    ids[place + ID.status] = number(vocabulary.statuses, view.status);
-    for (let i = 0; i < moves.length && i < layout.moves; i++) ids[place + ID.move_1 + i] = moves[i].number;
-    ids[place + ID.last_move] = number(vocabulary.moves, view.lastMove);
+    const { types, words, moves } = view;
+    ids[place + ID.species] = view.speciesNumber;
+    ids[place + ID.ability] = words.ability.of(view.ability);
+    ids[place + ID.item] = words.item.of(view.item);
+    ids[place + ID.type_1] = words.type_1.of(types[0] ?? '');
+    ids[place + ID.type_2] = words.type_2.of(types.length > 1 ? types[1] : '');
+    ids[place + ID.tera_type] = words.tera_type.of(view.teraType);
+    ids[place + ID.status] = words.status.of(view.status);
+    for (let i = 0; i < moves.length; i++) ids[place + ID.move_1 + i] = moves[i].number;
+    ids[place + ID.last_move] = words.last_move.of(view.lastMove);
   }
 
   /** How the types of two Pokémon meet, and which of them is faster. */
-  matchup(n, tracker, view, rival) {
-    const { dex } = tracker;
-    this.floats[n + N.threat] = worst(dex, rival.types, view.types) / 2;
-    this.floats[n + N.pressure] = worst(dex, view.types, rival.types) / 2;
+  matchup(n, view, rival) {
+    this.floats[n + N.threat] = worst(rival.types, view.defences) / 2;
+    this.floats[n + N.pressure] = worst(view.types, rival.defences) / 2;
     this.floats[n + N.faster] = speed(view) > speed(rival) ? 1 : 0;
   }
 
-  move(m, dex, entry, user, rival, weather, conditions) {
+  move(m, entry, user, rival, weather, conditions) {
     const { move } = entry;
     const f = this.floats;
     f[m + M.usable] = entry.usable;
@@ -333,9 +185,9 @@ class Encoder {
     f[m + M.special] = move.category === 'Special' ? 1 : 0;
     f[m + M.priority] = move.priority / 5;
     if (!rival || move.category === 'Status') return;
-    const factor = multiplier(dex, move, user, rival);
+    const factor = multiplier(move, user, rival);
     f[m + M.effectiveness] = factor / 2;
-    f[m + M.damage] = Math.min(2, damage(dex, move, user, rival, weather, conditions, factor));
+    f[m + M.damage] = Math.min(2, damage(move, user, rival, weather, conditions, factor));
   }
 
   field(place, tracker, request) {
@@ -384,10 +236,10 @@ class Encoder {
   }
 }
 
-/** The highest multiplier that one of the types has against a target's. */
-function worst(dex, types, target) {
+/** The highest multiplier that one of the types has against a target. */
+function worst(types, defences) {
   let most = 0;
-  for (const type of types) most = Math.max(most, effectiveness(dex, type, target));
+  for (const type of types) most = Math.max(most, defences[type] ?? 1);
   return most;
 }
 

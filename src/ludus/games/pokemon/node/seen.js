@@ -35,6 +35,7 @@ class Seen {
     this.tera = '';
     this.moves = new Map(); // id -> how often it was used
     this.revealed = false;
+    this.view = null; // what was encoded of it last
     this.describe(dex, details);
     this.leave();
   }
@@ -49,7 +50,7 @@ class Seen {
   /** Forget what a Pokémon loses when it leaves the field. */
   leave() {
     this.active = false;
-    this.boosts = Object.fromEntries(STATS.map(stat => [stat, 0]));
+    this.boosts = { atk: 0, def: 0, spa: 0, spd: 0, spe: 0, accuracy: 0, evasion: 0 };
     this.volatiles = {}; // name -> a number, 1 unless it counts something
     this.ability = this.bornAbility;
     this.types = null; // if they aren't those of its form

@@ -7,8 +7,10 @@
  */
 
 const { STATS, Seen, toID } = require('./seen');
+const { View } = require('./view');
 
 const SIDES = { p1: 0, p2: 1 };
+const TEAM = 6;
 
 class Tracker {
   constructor(dex, side) {
@@ -23,7 +25,7 @@ class Tracker {
     this.weather = { id: '', since: 0 };
     this.field = {}; // terrains and rooms: name -> turn it began
     this.gimmickUsed = [false, false];
-    this.ppShares = {}; // of the own team: name -> { move id: share }
+    this.views = []; // of the own team, in the order of the last request
   }
 
   get opponent() {
@@ -44,12 +46,45 @@ class Tracker {
     handle(this, parts);
   }
 
-  /** Remember how much the own active Pokémon has left of each move: later requests don't say. */
   takeRequest(request) {
     const active = request.active?.[0];
-    if (!active) return;
-    const shares = (this.ppShares[request.side.pokemon[0].ident] ??= {});
-    for (const move of active.moves) if (move.maxpp) shares[move.id] = move.pp / move.maxpp;
+    if (active) this.viewOf(request.side.pokemon[0], 0).keepShares(active.moves);
+  }
+
+  /** The view of an entry in a request. Only switches change places, so most are where they were. */
+  viewOf({ ident }, place) {
+    const { views } = this;
+    let at = place;
+    while (at < views.length && views[at].ident !== ident) at++;
+    if (at === views.length) views.push(new View(this.dex, ident));
+    if (at !== place) [views[place], views[at]] = [views[at], views[place]];
+    return views[place];
+  }
+
+  /** The own team, as the request orders it. */
+  ownViews(request) {
+    const team = request.side.pokemon;
+    const count = Math.min(team.length, TEAM);
+    for (let i = 0; i < count; i++) {
+      const present = i === 0 && team[i].active && !request.teamPreview;
+      const choosing = i === 0 ? request.active?.[0] : null;
+      this.viewOf(team[i], i).showOwn(team[i], choosing, present ? this.active[this.own] : null);
+    }
+    this.views.length = count;
+    return this.views;
+  }
+
+  /** The opponent's team as far as it is known, the active one first. */
+  opponentViews() {
+    const { opponent } = this;
+    const foes = this.teams[opponent].filter(seen => !seen.active);
+    if (this.active[opponent]?.active) foes.unshift(this.active[opponent]);
+    foes.splice(TEAM);
+    return foes.map(seen => {
+      seen.view ??= new View(this.dex);
+      seen.view.showOpponent(seen);
+      return seen.view;
+    });
   }
 
   /** ident: e.g. 'p2a: Ditto' or 'p2: Ditto' */

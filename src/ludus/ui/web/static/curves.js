@@ -13,8 +13,8 @@ export default {
           <output>{{ smoothing.toFixed(2) }}</output></label>
         <label><input type="checkbox" v-model="log" @change="drawAll"> Log scale</label>
         <label>X axis <select v-model="axis" @change="drawAll"><option>decisions</option><option>hours</option></select></label>
-        <label>From <input type="number" class="edge" :value="low" @change="zoomTyped({ low: $event.target.value })" min="0" placeholder="decisions"></label>
-        <label>to <input type="number" class="edge" :value="high" @change="zoomTyped({ high: $event.target.value })" min="0" placeholder="decisions"></label>
+        <label>From <input type="number" class="edge" v-model.lazy="low" @change="zoomTyped({})" min="0" placeholder="decisions"></label>
+        <label>to <input type="number" class="edge" v-model.lazy="high" @change="zoomTyped({})" min="0" placeholder="decisions"></label>
         <button type="button" @click="zoomTyped({ low: '', high: '' })" :disabled="!range">Reset zoom</button>
         <a v-for="run in runs" class="button" :href="url(run, 'metrics.csv')" :download="run + '.csv'">CSV{{ runs.length > 1 ? " of " + run : "" }}</a>
       </div>

@@ -1,0 +1,71 @@
+"""OFC in training: games that are any one hand of a session."""
+
+import numpy as np
+import pytest
+
+from ludus import games
+from ludus.core import seeds
+from ludus.core.conformance import Play, observation_of
+from ludus.games.ofc.hand import STATS
+from ludus.games.ofc.scoring import PAID, SEATED_SHARE, SESSION
+
+ROWS = 4000
+LAST_HAND = 429
+"""Of an observation, docs/ofc.md"""
+
+
+def deal(**switches) -> np.ndarray:
+    rules = games.open("ofc", fantasyland_hands="sampled", **switches).rules
+    states = rules.blank(ROWS)
+    rules.deal(states, seeds.rows(3, ROWS))
+    return states
+
+
+def test_every_place_in_a_session_comes_up_and_seats_are_in_fantasyland():
+    states = deal(hands=10)
+    assert set(states["hand"].tolist()) == set(range(10))
+    cards = states["fantasy_cards"]
+    assert set(np.unique(cards).tolist()) >= {0, 15, 16} and (cards == 0).any(1).all()
+    share = (cards > 0).mean()  # a little less, since hands without a normal seat are dealt anew
+    assert abs(share - SEATED_SHARE) < 0.03
+    hands = (states["fantasy_hand"][cards > 0] < 54).sum(1)
+    assert (hands == cards[cards > 0]).all()
+
+
+def test_rules_without_fantasyland_or_with_14_cards_are_kept():
+    assert not deal(fantasyland="off")["fantasy_cards"].any()
+    assert set(np.unique(deal(fantasyland="flat")["fantasy_cards"]).tolist()) == {0, 14}
+
+
+def test_a_game_is_one_hand_and_pays_what_fantasyland_is_worth_in_those_to_come():
+    game = games.open("ofc", fantasyland_hands="sampled", hands=3)
+    assert game.unit == ("hand", 1)
+    rules, greedy, rng = game.rules, game.bot("greedy"), seeds.rows(4, ROWS)
+    states = rules.blank(ROWS)
+    rules.deal(states, rng)
+    while not rules.over(states).all():
+        rows = np.flatnonzero(~rules.over(states))
+        some, streams = states[rows], rng[rows]
+        rules.play(some, greedy.choose(some, streams), streams)
+        states[rows], rng[rows] = some, streams
+    stats = {name: states["stats"][:, :, place] for place, name in enumerate(STATS)}
+    assert (stats["hands"] + stats["fl_hands"] == 1).all()
+    for to_come in range(3):
+        at = states["hand"] == 3 - to_come  # it is over, so one more than it was
+        got = (stats["entries"] + stats["fl_stays"])[at] > 0
+        paid = stats["value"][at] / 2
+        assert got.any() and not paid[~got].any()
+        assert np.isin(paid[got].round(2), PAID[SESSION + to_come].round(2).astype(np.float32)).all()
+    assert np.allclose(states["points"].sum(1), 0, atol=1e-3)
+
+
+@pytest.mark.parametrize("how", ["played", "sampled"])
+@pytest.mark.parametrize("to_come", [0, 1, 9])
+def test_the_last_hand_is_seen_in_training_as_in_a_session(to_come, how):
+    rules = games.open("ofc", hands=10, fantasyland_hands=how).rules
+    play = Play(rules, 8, 1)
+    play.states["hand"] = 9 - to_come
+    seen = observation_of(rules, play.states)
+    assert (seen[:, LAST_HAND] == (to_come == 0)).all()
+    rules.cut(play.states)
+    assert (observation_of(rules, play.states) == seen).all()
