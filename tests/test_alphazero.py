@@ -109,11 +109,12 @@ def games_of(rules, block):
 
 
 def test_games_are_not_all_at_the_same_point():
+    """Games that begin together would end together."""
     actor = self_play("connect4", rows=200, steps=1)
-    begun = actor.table.states["moves"]
-    assert not CONNECT4.over(actor.table.states).any() and begun.max() > 20
-    for point in (1, 5, 10):
-        assert 0.02 < (begun < point).mean() < 0.9
+    actor.fill(Block(record(CONFIG, CONNECT4.spec), 1, 200))
+    moves = actor.table.states["moves"]
+    assert not CONNECT4.over(actor.table.states).any()
+    assert len(np.unique(moves)) > 10 and np.bincount(moves).max() < 100
 
 
 def simulations_by_move(index, monkeypatch):
@@ -327,7 +328,7 @@ def test_a_game_that_is_not_zero_sum_is_valued_for_each_seat(together):
     torch.manual_seed(0)
     learner, network = AlphaZeroLearner(together, NET, config), CpuNetwork(together, NET)
     for _ in range(80):
-        learner._update(packed(minibatch, pinned=False))
+        learner._update(packed(minibatch))
     network.net = learner.net.eval()
     states = states_of(together, block)[:64]
     logits, values = np.zeros((64, 3), np.float32), np.zeros((64, 2), np.float32)
@@ -355,7 +356,7 @@ def test_moves_that_are_not_listed_are_not_unlearned(blokus_block):
     learner.net = lambda obs: (choice, nothing, nothing, None)
     optimiser = torch.optim.Adam([choice], lr=0.1)
     for _ in range(300):
-        losses, _ = learner._losses([torch.from_numpy(part) for part in minibatch])
+        losses, _ = learner._losses([torch.from_numpy(part) for part in minibatch[:-1]])
         optimiser.zero_grad()
         losses[0].backward()
         optimiser.step()
@@ -376,7 +377,7 @@ def test_only_full_searches_teach_the_policy(blokus_block):
 
     def losses(policy):
         given = minibatch._replace(full=full, policy=policy)
-        return [loss.item() for loss in learner._losses([torch.from_numpy(part) for part in given])[0]]
+        return [loss.item() for loss in learner._losses([torch.from_numpy(part) for part in given[:-1]])[0]]
 
     certain = np.eye(minibatch.policy.shape[1], dtype=np.float32)[0]
     quick, changed = minibatch.policy.copy(), minibatch.policy.copy()
@@ -395,7 +396,7 @@ def test_a_few_decisions_can_be_learned_by_heart(rules, request):
     learner = AlphaZeroLearner(rules, NetConfig(channels=16, blocks=2), config)
     at = np.unique(states_of(rules, block), return_index=True)[1][:8]
     minibatch = remembered(rules, block).minibatch(at, np.arange(8) % 2, 0.0, 20.0)
-    page = packed(minibatch._replace(full=np.ones(8, bool)), pinned=False)
+    page = packed(minibatch._replace(full=np.ones(8, bool)))
     first = learner._update(page).numpy()
     for _ in range(150):
         last = learner._update(page).numpy()

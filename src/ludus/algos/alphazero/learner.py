@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ludus.algos import Phase
 from ludus.algos.alphazero import Config, record
-from ludus.algos.alphazero.replay import Minibatch, Replay
+from ludus.algos.alphazero.replay import Minibatch, Replay, plain_memory
 from ludus.algos.cuda_graph import (
     CudaGraph,
     copied,
@@ -33,16 +33,19 @@ from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
 from ludus.nets.net import ILLEGAL
 
-AHEAD = 4
+AHEAD = 8
 """Minibatches that are prepared beside the updates."""
+DRAWING = 6
+"""Threads that prepare them beside a GPU. One would be fast enough, but each waits for the GIL, which all
+threads that play want too: with three, the learner waited for them 60 % of its time."""
 LOSSES = ("policy", "value", "score", "owner")
 Answers = tuple[Tensor, Tensor, Tensor, Tensor | None]
 """Of `BoardNet.forward`."""
 
 
 class PackedMinibatch(NamedTuple):
-    """A minibatch in one piece of memory. It goes to a GPU by one copy: with many threads at work, each call
-    into torch may wait for the GIL."""
+    """A minibatch's memory. It goes to a GPU by one copy: with many threads at work, each call into torch may
+    wait for the GIL."""
 
     memory: Tensor  # uint8
     parts: list[tuple[int, tuple[int, ...], torch.dtype]]  # where they begin, and what they are
@@ -55,15 +58,17 @@ class PackedMinibatch(NamedTuple):
         return found
 
 
-def packed(minibatch: Minibatch, pinned: bool) -> PackedMinibatch:
+def packed(minibatch: Minibatch) -> PackedMinibatch:
     parts, at = [], 0
-    for array in minibatch:
+    for array in minibatch[:-1]:
         parts.append((at, array.shape, torch.from_numpy(array[:0]).dtype))
         at += -(-array.nbytes // ALIGNED) * ALIGNED
-    pack = PackedMinibatch(torch.empty(at, dtype=torch.uint8, pin_memory=pinned), parts)
-    for tensor, array in zip(pack.tensors(), minibatch, strict=True):
-        tensor.numpy()[...] = array
-    return pack
+    return PackedMinibatch(torch.from_numpy(minibatch.memory), parts)
+
+
+def pinned_memory(size: int) -> np.ndarray:
+    """Memory that a GPU copies from by itself. torch keeps it for the next one, once the copy is made."""
+    return torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()
 
 
 def unlisted(logits: Tensor, legal: Tensor, listed: Tensor, policy: Tensor) -> tuple[Tensor, Tensor]:
@@ -103,7 +108,7 @@ class AlphaZeroLearner:
         self.rate_scale = 1.0  # smaller after a training was rolled back
         self._owed = 0.0  # updates that are due
         # On a CPU one after the other, as an exact resume needs it; updates take all cores there anyway.
-        self._threads = ThreadPoolExecutor(3 if self.on_gpu else 1, thread_name_prefix="ludus-replay")
+        self._threads = ThreadPoolExecutor(DRAWING if self.on_gpu else 1, thread_name_prefix="ludus-replay")
         # Searches have leaves enough to keep a GPU busy: without priority, learning waits behind them.
         self._stream = torch.cuda.Stream(priority=-1) if self.on_gpu else None
         self._heads = self._compiled_heads() if self.on_gpu else self._eager_heads
@@ -151,8 +156,10 @@ class AlphaZeroLearner:
         return told
 
     def _prepare(self, at: np.ndarray, which: np.ndarray) -> "PackedMinibatch":
-        minibatch = self.replay.minibatch(at, which, self.config.root_value_weight, self.config.score_scale)
-        return packed(minibatch, self.on_gpu)
+        config, allocate = self.config, pinned_memory if self.on_gpu else plain_memory
+        return packed(
+            self.replay.minibatch(at, which, config.root_value_weight, config.score_scale, allocate)
+        )
 
     def _update(self, pack: "PackedMinibatch") -> Tensor:
         """One step of the optimiser; the losses, the entropy of the search's policy, the gradient's norm."""
