@@ -34,27 +34,39 @@ def tell(name: str, config: Config) -> float:
     return speed
 
 
+def measure_ofc(folder: str) -> None:
+    config = dataclasses.replace(
+        resolve("ofc", "gpu"), seconds=SECONDS, run=f"{folder}/central", log_s=1.0, inference="central"
+    )
+    tell("ofc.train.gpu", config)
+    big = dataclasses.replace(config.net, hidden=(1024, 512, 512))
+    tell("ofc.train.gpu.big", dataclasses.replace(config, net=big, run=f"{folder}/big"))
+    hybrid = dataclasses.replace(config, inference="local", rows=256, run=f"{folder}/hybrid")
+    tell("ofc.train.hybrid", hybrid)
+    chosen = dataclasses.replace(config, inference="auto", seconds=10.0, run=f"{folder}/auto")
+    tell("ofc.train.auto", chosen)  # its layout says what was measured
+
+
+def measure_blokus(folder: str) -> None:
+    blokus = dataclasses.replace(
+        resolve("blokus", "gpu"), seconds=3 * SECONDS, run=f"{folder}/blokus", inference="central"
+    )
+    settings = dataclasses.replace(blokus.settings, replay_ratio=8.0)
+    speed = tell("blokus.train.gpu", dataclasses.replace(blokus, settings=settings))
+    figure("blokus.train.gpu.samples", speed * settings.replay_ratio, "samples/s")
+
+
+PARTS = {"ofc": measure_ofc, "blokus": measure_blokus}
+
+
 def main() -> None:
+    """All parts, or those that are named."""
     if not torch.cuda.is_available():
         sys.exit("bench/gpu.py needs a CUDA GPU")
     print(torch.cuda.get_device_name(), os.cpu_count(), "cores, torch", torch.__version__)
     with tempfile.TemporaryDirectory() as folder:
-        config = dataclasses.replace(
-            resolve("ofc", "gpu"), seconds=SECONDS, run=f"{folder}/central", log_s=1.0, inference="central"
-        )
-        tell("ofc.train.gpu", config)
-        big = dataclasses.replace(config.net, hidden=(1024, 512, 512))
-        tell("ofc.train.gpu.big", dataclasses.replace(config, net=big, run=f"{folder}/big"))
-        hybrid = dataclasses.replace(config, inference="local", rows=256, run=f"{folder}/hybrid")
-        tell("ofc.train.hybrid", hybrid)
-        chosen = dataclasses.replace(config, inference="auto", seconds=10.0, run=f"{folder}/auto")
-        tell("ofc.train.auto", chosen)  # its layout says what was measured
-        blokus = dataclasses.replace(
-            resolve("blokus", "gpu"), seconds=3 * SECONDS, run=f"{folder}/blokus", inference="central"
-        )
-        settings = dataclasses.replace(blokus.settings, replay_ratio=8.0)
-        speed = tell("blokus.train.gpu", dataclasses.replace(blokus, settings=settings))
-        figure("blokus.train.gpu.samples", speed * settings.replay_ratio, "samples/s")
+        for name in sys.argv[1:] or PARTS:
+            PARTS[name](folder)
 
 
 if __name__ == "__main__":

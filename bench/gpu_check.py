@@ -6,6 +6,7 @@
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,19 +15,23 @@ import torch
 from ludus import algos, games
 from ludus.algos import Opponent, Plan, alphazero, ppo
 from ludus.algos.alphazero.actor import SelfPlay
+from ludus.algos.alphazero.evaluators import CpuNetwork, DeviceNetwork, PlayingCopies
 from ludus.algos.alphazero.learner import AlphaZeroLearner
 from ludus.algos.ppo.central import DeviceBlock, DevicePolicy, Playing
 from ludus.algos.ppo.learner import PpoLearner
 from ludus.config import resolve
 from ludus.core import seeds
 from ludus.core.block import Block, Column
+from ludus.core.conformance import Play
 from ludus.core.spec import Part, Spec
 from ludus.core.table import Table
+from ludus.games import blokus
 from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
 from ludus.nets.net import Net
 from ludus.processes import make_context
 from ludus.search import SearchConfig, list_legal
+from ludus.store.run import read_config, read_weights
 from ludus.training.build import flat_weights
 from ludus.training.pools import PoolPlan
 from ludus.training.pools.central import CentralPool
@@ -239,6 +244,42 @@ def check_publish(device: torch.device, rounds: int = 300) -> None:
     check("searches see whole weights", max(seen) < apart / 20, told)
 
 
+def check_precision(device: torch.device, rows: int = 64) -> None:
+    """The champion of Blokus in half the precision chooses and values as it does in float32."""
+    game = games.open("blokus").native("checked")
+    rules, folder = game.rules, Path(blokus.__file__).parent / "champion"
+    weights, config = read_weights(folder), read_config(folder)
+    whole, net = CpuNetwork(rules, config.net), BoardNet(rules.spec, config.net)
+    whole.load_named(weights)
+    net.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    net.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    copies = PlayingCopies(net)
+    if device.type == "cuda":
+        obs = np.zeros((rows, *rules.spec.obs_shape), rules.spec.obs_dtype)
+        copies.fuse(torch.from_numpy(obs).to(device))
+    states = np.concatenate([some[:8] for some, _ in Play(rules, rows=8).decisions(24)])
+    policy, value = policy_and_value(rules, whole, states)
+    half_policy, half_value = policy_and_value(rules, DeviceNetwork(rules, copies, rows), states)
+    apart = np.abs(policy - half_policy).sum(1) / 2  # total variation
+    worth = np.abs(value - half_value).max(1)
+    seen = (
+        f"policy {apart.mean():.2g} (at most {apart.max():.2g}), value {worth.mean():.2g} ({worth.max():.2g})"
+    )
+    check("half the precision is enough to play", max(apart.mean(), worth.mean()) < 1e-2, seen)
+
+
+def policy_and_value(rules: Any, network: Any, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[N, A] and [N, seats]"""
+    n = len(states)
+    actions, counts = np.zeros((n, rules.spec.actions), np.int32), np.zeros(n, np.int32)
+    list_legal(rules, states, actions, counts)
+    logits, values = np.zeros(actions.shape, np.float32), np.zeros((n, rules.spec.seats), np.float32)
+    network(states, actions, counts, seeds.rows(0, n), logits, values)
+    logits[np.arange(logits.shape[1]) >= counts[:, None]] = -np.inf
+    policy = np.exp(logits - logits.max(1, keepdims=True))
+    return policy / policy.sum(1, keepdims=True), values
+
+
 def main() -> None:
     device = sys.argv[1] if len(sys.argv) > 1 else "cuda"
     if device == "cuda" and not torch.cuda.is_available():
@@ -253,6 +294,7 @@ def main() -> None:
     check_policy(torch.device(device))
     check_vectors(torch.device(device))
     check_publish(torch.device(device))
+    check_precision(torch.device(device))
     print(f"WRONG: {'; '.join(failed)}" if failed else "all is well")
     sys.exit(bool(failed))
 

@@ -93,6 +93,18 @@ def test_alone_and_in_a_batch_a_position_looks_the_same(rules):
     assert (choice[0] - choice[-1]).abs().max() > 1e-3  # it does see what is there
 
 
+@pytest.mark.parametrize("rules", RULES[1:], ids=NAMES[1:])
+def test_choice_and_owners_are_what_their_layers_say(rules):
+    """By one product for both, though each has weights of its own."""
+    net, obs = make_net(rules), torch.from_numpy(observation_of(rules, positions(rules, 4)))
+    with torch.no_grad():
+        x, (choice, _, _, owner) = net.body(obs), net(obs)
+        squares = net.policy(x)
+        torch.testing.assert_close(choice[:, : squares.shape[1]], squares)
+        torch.testing.assert_close(owner, net.owner(x))
+    assert choice.shape[1] == rules.spec.places.max() + 1 and (squares.std(1) > 0.01).all()
+
+
 @pytest.mark.parametrize("pooled", [False, True])
 def test_a_new_block_changes_nothing(pooled):
     block, x = Block(8, pooled), torch.randn(3, 8, 5, 5)

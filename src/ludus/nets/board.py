@@ -4,7 +4,10 @@ Without normalisation: each block begins as the identity (its last layer starts 
 learn from the first step and compute the same alone or in a batch.
 """
 
+from typing import cast
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ludus.core.spec import Spec
@@ -14,6 +17,8 @@ from ludus.nets.net import ILLEGAL
 POOLED_EVERY = 2
 """Every second block sees the whole board at once, by means and maxima (KataGo's global pooling)."""
 VALUE_WIDTH = 64
+ALIGNED = 8
+"""A GPU's matrix units want widths in multiples of this."""
 
 
 class Block(nn.Module):
@@ -55,7 +60,7 @@ class BoardNet(nn.Module):
         places = [(n + 1) % POOLED_EVERY == 0 for n in range(config.blocks)]
         self.blocks = nn.Sequential(*(Block(channels, here) for here in places))
         if spec.places is None:  # a choice that is not made on squares
-            self.policy: nn.Module = nn.Sequential(
+            self.policy = nn.Sequential(
                 nn.Conv2d(channels, 8, 1), nn.ReLU(), nn.Flatten(), nn.Linear(8 * squares, spec.actions)
             )
             self.beside = None
@@ -82,7 +87,7 @@ class BoardNet(nn.Module):
         """
         x = self.body(obs)
         whole = pooled(x)
-        return self._choice(x, whole), torch.tanh(self.utility(self.value(whole)))
+        return self._choice_and_owner(x, whole)[0], torch.tanh(self.utility(self.value(whole)))
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """As `look`, then points in units of the score's scale [B, seats], and the logits of who will own
@@ -90,12 +95,28 @@ class BoardNet(nn.Module):
         x = self.body(obs)
         whole = pooled(x)
         value = self.value(whole)
-        owner = self.owner(x) if self.owner is not None else None
-        return self._choice(x, whole), torch.tanh(self.utility(value)), self.score(value), owner
+        choice, owner = self._choice_and_owner(x, whole)
+        return choice, torch.tanh(self.utility(value)), self.score(value), owner
 
-    def _choice(self, x: Tensor, whole: Tensor) -> Tensor:
-        on_board = self.policy(x)
-        return on_board if self.beside is None else torch.cat([on_board, self.beside(whole)], 1)
+    def _choice_and_owner(self, x: Tensor, whole: Tensor) -> tuple[Tensor, Tensor | None]:
+        if self.spec.places is None:
+            return self.policy(x), self.owner(x) if self.owner is not None else None
+        on_board, owner = self._on_squares(x)
+        choice = on_board.flatten(1)
+        return choice if self.beside is None else torch.cat([choice, self.beside(whole)], 1), owner
+
+    def _on_squares(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Planes of the choice [B, layers, H, W] and of owners [B, seats, H, W], by one matrix product: apart
+        they would be convolutions of 91 and of 2 planes, for which a GPU has no good kernels."""
+        heads = [head for head in (self.policy[0], self.owner) if isinstance(head, nn.Conv2d)]
+        weight = torch.cat([head.weight.flatten(1) for head in heads])
+        bias = torch.cat([cast(Tensor, head.bias) for head in heads])
+        spare = -len(bias) % ALIGNED
+        planes = F.linear(x.permute(0, 2, 3, 1), F.pad(weight, (0, 0, 0, spare)), F.pad(bias, (0, spare)))
+        planes = planes.permute(0, 3, 1, 2)
+        layers = heads[0].out_channels
+        owner = planes[:, layers : len(bias)] if self.owner is not None else None
+        return planes[:, :layers], owner
 
 
 class ExportedBoardNet(BoardNet):

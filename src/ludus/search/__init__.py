@@ -114,6 +114,7 @@ class Search:
         self.plies = plies_within(config.lookahead, spec.actions) if self.certain else 0
         self.tree = make_tree(games, nodes, spec.actions + (nodes - 1) * self.width, spec.seats)
         self.states = np.zeros((games, 1 if spec.hidden else nodes), spec.state)
+        self._bytes = as_bytes(self.states)
         self.count = 0
         self._actions, self._counts = np.zeros((games, spec.actions), np.int32), np.zeros(games, np.int32)
         self._logits = np.zeros((games, spec.actions), np.float32)
@@ -202,7 +203,7 @@ class Search:
         weights = self.config.c_puct, self.config.first_play_reduction
         going: int = descend(self.tree, root, rows, *weights, parent, edge, action)
         new = where(edge >= 0)
-        states, some_rng = picked(self.states, (rows[new], parent[new])), streams[new]
+        states, some_rng = self._bytes[rows[new], parent[new]].view(self.states.dtype), streams[new]
         self.rules.play(states, action[new], some_rng)
         self._grow(rows[new], parent[new], edge[new], states, some_rng)
         streams[new] = some_rng
@@ -241,24 +242,20 @@ class Search:
         """Value these leaves, add them and take their values up. All [N]"""
         spec, is_root = self.rules.spec, (parent < 0).all()
         known, worth = prove(self.rules, self.utility, states, 0 if is_root else self.plies)
-        for certain in (True, False) if known.any() else (False,):
-            which = where(known == certain)
-            some, some_rng, at = picked(states, which), rng[which], rows[which]
-            n = len(some)
-            if n == 0:
-                continue
-            actions, counts, logits = self._actions[:n], self._counts[:n], self._logits[:n]
-            values = worth[which]
-            if certain:
-                counts[:] = 0  # as if the game were over: there is nothing to find below
-            else:
-                list_legal(self.rules, some, actions, counts)
-                self.evaluate(some, actions, counts, some_rng, logits, values)
-                rng[which] = some_rng
-            leaves = parent[which], edge[which], self.rules.seat(some), actions, counts, logits, values
-            grow(self.tree, at, *leaves, self.width, spec.hidden, self.certain)
-            if not spec.hidden:
-                as_bytes(self.states)[at, self.tree.used[at] - 1] = as_bytes(some)
+        n, order = len(rows), where(~known)
+        if known.any():  # these last, as if their games were over: there is nothing to find below
+            n, order = len(order), np.concatenate([order, np.flatnonzero(known)])
+        some, some_rng, values, at = picked(states, order), rng[order], worth[order], rows[order]
+        actions, counts, logits = (array[: len(at)] for array in (self._actions, self._counts, self._logits))
+        counts[n:] = 0
+        if n:
+            list_legal(self.rules, some[:n], actions[:n], counts[:n])
+            self.evaluate(some[:n], actions[:n], counts[:n], some_rng[:n], logits[:n], values[:n])
+            rng[order] = some_rng
+        leaves = parent[order], edge[order], self.rules.seat(some), actions, counts, logits, values
+        grow(self.tree, at, *leaves, self.width, spec.hidden, self.certain)
+        if not spec.hidden:
+            self._bytes[at, self.tree.used[at] - 1] = as_bytes(some)
 
     def _result(self, rows: np.ndarray, root: Root) -> Result:
         n, counts = self.count, np.zeros(self.count, np.int32)

@@ -87,6 +87,29 @@ def pick_logits(everything, places, actions, counts, out):
 
 
 @njit
+def list_places(actions, counts, places, width, out):
+    """Where the logits of legal actions are, in the choices of all rows one after the other.
+
+    actions: int32 [N, A]; counts: [N]; places: [A]; width: of one choice; out: int32, at least as many
+    """
+    at = 0
+    for i in range(len(counts)):
+        for k in range(counts[i]):
+            out[at] = i * width + places[actions[i, k]]
+            at += 1
+
+
+@njit
+def spread_logits(found, counts, out):
+    """Those of each row. found: float32, one row's after the other's; out: [N, A]"""
+    at = 0
+    for i in range(len(counts)):
+        for k in range(counts[i]):
+            out[i, k] = found[at]
+            at += 1
+
+
+@njit
 def values_by_seat(value, seat, out):
     """Values in the order of play (or of the first alone) as values of the seats. out: [N, seats]"""
     seats = out.shape[1]

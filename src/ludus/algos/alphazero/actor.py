@@ -69,7 +69,8 @@ class SelfPlay:
         self.length = np.zeros(plan.rows, np.int64)
         self.done = np.zeros(0, self.record)  # those of finished games, which wait for a block
         self.idle_since = time.perf_counter()
-        self.turn = seating.start(self._spread(seeds.derive(plan.seed, "worker", index, "table")))
+        self.moves = np.zeros(plan.rows, np.int64)  # of the games being played
+        self.seed, self.started = seeds.derive(plan.seed, "worker", index, "table"), False
 
     def load(self, vector: np.ndarray, progress: float) -> None:
         self.network.load(vector)
@@ -94,6 +95,9 @@ class SelfPlay:
         return turn
 
     def fill(self, block: Block) -> Report:
+        if not self.started:  # here, where all workers do it at the same time
+            self.seating.start(self._spread(self.seed))
+            self.started = True
         report = Report(stats=np.zeros(len(self.spec.stats)), begun=time.time())
         begun = time.perf_counter()
         self._inference = self._evaluated = 0.0
@@ -109,7 +113,7 @@ class SelfPlay:
             report.share("search/fill", self._evaluated, (simulations + 1) * self.plan.rows)
             self._evaluated = 0.0
             self._note(found, full)
-            self.turn = self.seating.step(self._chosen(found), report)
+            self.seating.step(self._chosen(found), report)
             self._close(self.seating.finished)
         self._write(block)
         spent = time.perf_counter() - begun
@@ -190,6 +194,8 @@ class SelfPlay:
         self.done = self.done[count:].copy()
 
     def snapshot(self) -> dict[str, Any]:
+        if not self.started:
+            return {}
         return {
             "table": self.table.snapshot(),
             "seating": self.seating.snapshot(),
@@ -205,7 +211,8 @@ class SelfPlay:
     def restore(self, snapshot: dict[str, Any]) -> None:
         if not snapshot:
             return
-        self.turn = self.table.restore(snapshot["table"])
+        self.table.restore(snapshot["table"])
+        self.started = True
         self.seating.restore(snapshot["seating"])
         seeds.thaw(self.rng, snapshot["rng"])
         seeds.thaw(self.caps, snapshot["caps"])

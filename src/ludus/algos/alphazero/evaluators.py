@@ -16,11 +16,11 @@ from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
 from ludus.nets.net import unflatten
 from ludus.nets.plain import drawn
-from ludus.search.evaluators import Network, action_places, values_by_seat
+from ludus.search.evaluators import Network, action_places, list_places, spread_logits, values_by_seat
 
 Look = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """A network's `look`."""
-BUCKET = 64
+BUCKET = 1 << 14
 """Legal actions travel in multiples of so many, so that few sizes of memory are asked for."""
 
 
@@ -127,12 +127,12 @@ class DeviceNetwork:
         spec = rules.spec
         self.rules, self.copies, self.rows, self.device = rules, copies, rows, copies.device
         on_gpu = self.device.type == "cuda"
-        self._places = torch.from_numpy(action_places(spec)).to(self.device)
+        self._places = action_places(spec)
         obs = np.zeros((rows, *spec.obs_shape), spec.obs_dtype)
         self._obs = torch.from_numpy(obs).pin_memory() if on_gpu else torch.from_numpy(obs)
-        self._given = self._obs.to(self.device)
+        self._given, self._seen = self._obs.to(self.device), self._obs.numpy()
         self._value = torch.zeros((rows, spec.values), pin_memory=on_gpu)
-        self._actions, self._logits = (torch.zeros(0, dtype=dtype) for dtype in (torch.int32, torch.float32))
+        self._make_room(BUCKET)
         self._lock = threading.Lock()  # past selves are asked by several groups
         self._choosing = threading.Lock()
         self._using = -1  # the copy that is being evaluated with
@@ -168,24 +168,28 @@ class DeviceNetwork:
     def _evaluate(
         self, states: States, actions: np.ndarray, counts: np.ndarray, logits: np.ndarray, values: np.ndarray
     ) -> None:
-        n = len(states)
-        width = min(-(-int(counts.max()) // BUCKET) * BUCKET, actions.shape[1])
-        self.rules.observe(states, self._obs.numpy()[:n])
-        if n * width > len(self._actions):
-            room, on_gpu = self.rows * width, self.device.type == "cuda"
-            self._actions = torch.zeros(room, dtype=torch.int32, pin_memory=on_gpu)
-            self._logits = torch.zeros(room, pin_memory=on_gpu)
-        given, picked = (flat[: n * width].view(n, width) for flat in (self._actions, self._logits))
-        given.numpy()[:] = actions[:, :width]
+        n, total = len(states), int(counts.sum())
+        size = -(-total // BUCKET) * BUCKET
+        if size > len(self._listed):
+            self._make_room(size)
+        self.rules.observe(states, self._seen[:n])
         with torch.cuda.stream(self._stream) if self._stream else nullcontext():
             choice, utility = self._look(self._using)
-            places = self._places[given.to(self.device, non_blocking=True)]
-            picked.copy_(choice[:n].gather(1, places), non_blocking=True)
+            # Only now, as the network is already at work.
+            list_places(actions, counts, self._places, choice.shape[1], self._listed.numpy())
+            places = self._listed[:size].to(self.device, non_blocking=True)
+            self._logits[:size].copy_(choice.reshape(-1).index_select(0, places), non_blocking=True)
             self._value.copy_(utility, non_blocking=True)
         if self._stream:
             self._stream.synchronize()
-        logits[:, :width] = picked.numpy()
+        spread_logits(self._logits.numpy(), counts, logits)
         values_by_seat(self._value.numpy()[:n], self.rules.seat(states), values)
+
+    def _make_room(self, size: int) -> None:
+        """For so many legal actions, of all rows together."""
+        on_gpu = self.device.type == "cuda"
+        self._listed = torch.zeros(size, dtype=torch.int32, pin_memory=on_gpu)
+        self._logits = torch.zeros(size, pin_memory=on_gpu)
 
     def _look(self, which: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Choice and utility of all rows, by one of the copies."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ludus.algos import Phase
 from ludus.algos.alphazero import Config, record
-from ludus.algos.alphazero.replay import Minibatch, Replay
+from ludus.algos.alphazero.replay import Minibatch, Replay, plain_memory
 from ludus.algos.cuda_graph import (
     CudaGraph,
     copied,
@@ -33,14 +33,19 @@ from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
 from ludus.nets.net import ILLEGAL
 
-AHEAD = 4
+AHEAD = 8
 """Minibatches that are prepared beside the updates."""
+DRAWING = 6
+"""Threads that prepare them beside a GPU. One would be fast enough, but each waits for the GIL, which all
+threads that play want too: with three, the learner waited for them 60 % of its time."""
 LOSSES = ("policy", "value", "score", "owner")
+Answers = tuple[Tensor, Tensor, Tensor, Tensor | None]
+"""Of `BoardNet.forward`."""
 
 
 class PackedMinibatch(NamedTuple):
-    """A minibatch in one piece of memory. It goes to a GPU by one copy: with many threads at work, each call
-    into torch may wait for the GIL."""
+    """A minibatch's memory. It goes to a GPU by one copy: with many threads at work, each call into torch may
+    wait for the GIL."""
 
     memory: Tensor  # uint8
     parts: list[tuple[int, tuple[int, ...], torch.dtype]]  # where they begin, and what they are
@@ -53,30 +58,29 @@ class PackedMinibatch(NamedTuple):
         return found
 
 
-def packed(minibatch: Minibatch, pinned: bool) -> PackedMinibatch:
+def packed(minibatch: Minibatch) -> PackedMinibatch:
     parts, at = [], 0
-    for array in minibatch:
+    for array in minibatch[:-1]:
         parts.append((at, array.shape, torch.from_numpy(array[:0]).dtype))
         at += -(-array.nbytes // ALIGNED) * ALIGNED
-    pack = PackedMinibatch(torch.empty(at, dtype=torch.uint8, pin_memory=pinned), parts)
-    for tensor, array in zip(pack.tensors(), minibatch, strict=True):
-        tensor.numpy()[...] = array
-    return pack
+    return PackedMinibatch(torch.from_numpy(minibatch.memory), parts)
 
 
-def unlisted(
-    choice: Tensor, places: Tensor, legal: Tensor, listed: Tensor, policy: Tensor
-) -> tuple[Tensor, Tensor]:
+def pinned_memory(size: int) -> np.ndarray:
+    """Memory that a GPU copies from by itself. torch keeps it for the next one, once the copy is made."""
+    return torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()
+
+
+def unlisted(logits: Tensor, legal: Tensor, listed: Tensor, policy: Tensor) -> tuple[Tensor, Tensor]:
     """What the search's policy has for all legal actions that it doesn't list, and the logarithm of what the
-    network has for them (before it is normalised). Both [B, 1]
+    network has for them (before it is normalised). Both [B, 1]; logits, legal: [B, L]
 
     They are one choice in the loss: how it is shared out among them is nothing to learn, so that none of them
     is unlearned only because the list is short.
     """
     is_listed = policy > 0
     # The likeliest stands in for places of the list that are empty.
-    taken = torch.where(is_listed, listed, listed[:, :1]).long()
-    others = choice.scatter(1, taken, ILLEGAL).gather(1, places.long()).masked_fill(~legal, ILLEGAL)
+    others = logits.scatter(1, torch.where(is_listed, listed, listed[:, :1]), ILLEGAL)
     exist = legal.sum(1) > is_listed.sum(1)
     rest = ((1 - policy.sum(1)).clamp_min(0) * exist)[:, None]
     return rest, others.logsumexp(1, keepdim=True)
@@ -93,6 +97,8 @@ class AlphaZeroLearner:
         self.net = BoardNet(rules.spec, net).to(device)
         self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         set_precision(self.device)
+        # Shapes are few here, so cuDNN can try all its kernels for each instead of guessing.
+        torch.backends.cudnn.benchmark = self.on_gpu
         settings = device_settings(config.learning_rate, self.device)
         self.optimiser = AdamW(self.net.parameters(), weight_decay=config.weight_decay, **settings)
         self.replay = Replay(rules, record(config, rules.spec), config.replay_buffer, seed)
@@ -102,10 +108,10 @@ class AlphaZeroLearner:
         self.rate_scale = 1.0  # smaller after a training was rolled back
         self._owed = 0.0  # updates that are due
         # On a CPU one after the other, as an exact resume needs it; updates take all cores there anyway.
-        self._threads = ThreadPoolExecutor(3 if self.on_gpu else 1, thread_name_prefix="ludus-replay")
+        self._threads = ThreadPoolExecutor(DRAWING if self.on_gpu else 1, thread_name_prefix="ludus-replay")
         # Searches have leaves enough to keep a GPU busy: without priority, learning waits behind them.
         self._stream = torch.cuda.Stream(priority=-1) if self.on_gpu else None
-        self._heads = self._eager_heads
+        self._heads = self._compiled_heads() if self.on_gpu else self._eager_heads
         self._recorded: CudaGraph[Tensor] | None = None
         self._given: PackedMinibatch | None = None  # where a recorded update finds its minibatch
 
@@ -150,8 +156,10 @@ class AlphaZeroLearner:
         return told
 
     def _prepare(self, at: np.ndarray, which: np.ndarray) -> "PackedMinibatch":
-        minibatch = self.replay.minibatch(at, which, self.config.root_value_weight, self.config.score_scale)
-        return packed(minibatch, self.on_gpu)
+        config, allocate = self.config, pinned_memory if self.on_gpu else plain_memory
+        return packed(
+            self.replay.minibatch(at, which, config.root_value_weight, config.score_scale, allocate)
+        )
 
     def _update(self, pack: "PackedMinibatch") -> Tensor:
         """One step of the optimiser; the losses, the entropy of the search's policy, the gradient's norm."""
@@ -159,8 +167,6 @@ class AlphaZeroLearner:
             return self._step(pack.tensors())
         if self._recorded is None or self._given is None or self._given.parts != pack.parts:
             self._given = given = pack._replace(memory=pack.memory.to(self.device))
-            if self._heads == self._eager_heads:
-                self._heads = fused(self._eager_heads, given.tensors()[0])
             self._recorded = recorded_updates(
                 self.net, self.optimiser, lambda _: self._step(given.tensors()), 1
             )
@@ -176,20 +182,31 @@ class AlphaZeroLearner:
         self.optimiser.step()
         return torch.stack([policy, value, score, owner, entropy, norm]).detach()
 
-    def _eager_heads(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    def _eager_heads(self, obs: Tensor) -> Answers:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.on_gpu):
             return self.net(obs)
+
+    def _compiled_heads(self) -> Callable[[Tensor], Answers]:
+        """Compiled and run before any game begins: later, threads that play would make the compiler wait for
+        the GIL, and disturb the measurements by which cuDNN chooses its kernels."""
+        shape = self.config.minibatch, *self.spec.obs_shape
+        obs = torch.from_numpy(np.zeros(shape, self.spec.obs_dtype)).to(self.device)
+        heads = fused(self._eager_heads, obs)
+        torch.stack([answer.float().sum() for answer in heads(obs) if answer is not None]).sum().backward()
+        self.net.zero_grad(set_to_none=True)
+        return heads
 
     def _losses(self, minibatch: list[Tensor]) -> tuple[list[Tensor], Tensor]:
         obs, places, counts, listed, policy, full, value, score, owner = minibatch
         choice, expected, points, owners = self._heads(obs)
-        choice = choice.float()
         legal = torch.arange(places.shape[1], device=self.device) < counts[:, None]
-        everything = choice.gather(1, places.long()).masked_fill(~legal, ILLEGAL).logsumexp(1, keepdim=True)
+        # Once, and before all else: the choice is 20 to 100 times as large as what is legal of it.
+        logits = choice.gather(1, places.long()).float().masked_fill(~legal, ILLEGAL)  # [B, L]
         share = full.float() / full.float().sum().clamp_min(1)
-        logs = choice.gather(1, listed.long()) - everything
-        rest, rest_log = unlisted(choice, places, legal, listed, policy)
-        logs, policy = (torch.cat(pair, 1) for pair in ((logs, rest_log - everything), (policy, rest)))
+        listed = listed.long()
+        rest, rest_log = unlisted(logits, legal, listed, policy)
+        logs, policy = (torch.cat(pair, 1) for pair in ((logits.gather(1, listed), rest_log), (policy, rest)))
+        logs = logs - logits.logsumexp(1, keepdim=True)
         policy_loss = -((policy * logs).sum(1) * share).sum()
         entropy = -((policy * policy.clamp_min(1e-9).log()).sum(1) * share).sum()
         value_loss = (expected.float() - value).square().mean()

@@ -1,13 +1,16 @@
 """Replay: the newest decisions, drawn by age and turned into what a network learns from."""
 
+import math
+import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ludus.core import seeds
-from ludus.core.block import Block, Column
+from ludus.core.block import ALIGNED, Block, Column
 from ludus.core.jit import njit
-from ludus.core.rules import Rules, States
+from ludus.core.rules import Rules
 from ludus.search import list_legal
 from ludus.search.evaluators import action_places
 
@@ -16,18 +19,42 @@ MOST, STEP = 4096, 256
 knows one size only; of more than the most, the last are left out."""
 
 
+Allocate = Callable[[int], np.ndarray]
+"""Memory for so many bytes, uint8."""
+
+
+def plain_memory(size: int) -> np.ndarray:
+    return np.empty(size, np.uint8)
+
+
 class Minibatch(NamedTuple):
-    """A minibatch. B decisions with up to L legal actions each, of which the search's policy lists K."""
+    """A minibatch. B decisions with up to L legal actions each, of which the search's policy lists K.
+
+    All of it lies in one piece of memory, so that it goes to a GPU by one copy.
+    """
 
     obs: np.ndarray  # [B, *obs_shape]
     places: np.ndarray  # int32 [B, L]: where in the network's choice the legal actions are
     counts: np.ndarray  # int32 [B]: how many there are
-    listed: np.ndarray  # int32 [B, K]: where the search's actions are
+    listed: np.ndarray  # int32 [B, K]: where among the legal actions the search's are
     policy: np.ndarray  # float32 [B, K]: what it made of them
     full: np.ndarray  # bool [B]
     value: np.ndarray  # float32 [B, V]: in the order of play; of two seats only the first
     score: np.ndarray  # float32 [B, V]
     owner: np.ndarray  # uint8 [B, seats, squares]; without squares [B, 0]
+    memory: np.ndarray  # uint8: where they lie, in this order
+
+
+class Scratch(threading.local):
+    """Arrays that a thread uses again: pages that are new cost more than what is written to them."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def get(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        if name not in self.arrays or self.arrays[name].shape != shape:
+            self.arrays[name] = np.empty(shape, dtype)
+        return self.arrays[name]
 
 
 class Replay:
@@ -36,6 +63,7 @@ class Replay:
         self.added, self.width = 0, min(STEP, rules.spec.actions)
         self.rng = seeds.generator(seed, "replay")
         self._columns = {c.name: np.zeros((room, *c.shape), c.dtype) for c in columns}
+        self._scratch = Scratch()
         places = action_places(rules.spec)
         self._symmetries = getattr(rules, "symmetries", None) or (None,)
         # A symmetry says where an image's actions come from; here it is asked where they go to.
@@ -73,42 +101,66 @@ class Replay:
         return (self.added - 1 - age) % self.room, which, float(age.mean() / self.room)
 
     def minibatch(
-        self, at: np.ndarray, which: np.ndarray, root_value_weight: float, scale: float
-    ) -> Minibatch:
+        self, at: np.ndarray, which: np.ndarray, root_value_weight: float, scale: float,
+        allocate: Allocate = plain_memory,
+    ) -> Minibatch:  # fmt: skip
         """root_value_weight: share of the root value in the value target. scale: points that count as one
 
         Nearly all of it is compiled: beside a GPU many threads play, and they share Python's lock.
         """
-        spec, picked = self.rules.spec, {name: taken(column, at) for name, column in self._columns.items()}
+        spec, n = self.rules.spec, len(at)
         assert spec.state is not None
-        states = picked["state"].view(spec.state).reshape(-1)
-        seen, obs = np.empty((2, len(at), *spec.obs_shape), spec.obs_dtype)
+        states = self._taken("state", at).view(spec.state).reshape(-1)
+        legal = self._scratch.get("legal", (n, min(MOST, spec.actions)), np.dtype(np.int32))
+        counts = np.zeros(n, np.int32)
+        list_legal(self.rules, states, legal, counts)
+        width = min(-(-int(counts.max()) // STEP) * STEP, legal.shape[1])
+        self.width = width = max(self.width, width)
+        made = self._blank(n, width, allocate)
+        seen = self._scratch.get("seen", made.obs.shape, spec.obs_dtype)
         self.rules.observe(states, seen)
-        turn(seen.reshape(len(at), -1), which, self._planes, obs.reshape(len(at), -1))
-        places, counts = self._legal_places(states, which)
-        listed = np.empty_like(picked["action"])
-        find_places(self._places, which, picked["action"], np.full(len(at), listed.shape[1]), listed)
-        order = (self.rules.seat(states)[:, None] + np.arange(spec.seats)) % spec.seats
-        value = (1 - root_value_weight) * picked["value"] + root_value_weight * picked["expected"]
-        owner = np.zeros((len(at), 0), np.uint8)
+        turn(seen.reshape(n, -1), which, self._planes, made.obs.reshape(n, -1))
+        made.counts[:] = counts
+        find_places(self._places, which, legal, counts, made.places)
+        self._take("policy", at, made.policy)
+        find_listed(legal, counts, self._taken("action", at), made.policy, made.listed)
+        self._take("full", at, made.full)
+        seat, weight = self.rules.seat(states), np.float32(root_value_weight)
+        in_order(self._taken("value", at), self._taken("expected", at), weight, seat, made.value)
+        score = self._taken("score", at)
+        in_order(score, score, np.float32(0), seat, made.score)
+        made.score[:] /= np.float32(scale)
         if spec.owned:
-            owner = np.empty((len(at), spec.seats, spec.squares), np.uint8)
-            unpack(picked["owner"], which, self._squares, owner)
-        return Minibatch(
-            obs, places, counts, listed, picked["policy"], picked["full"],
-            np.take_along_axis(value, order, 1)[:, : spec.values].astype(np.float32),
-            np.take_along_axis(picked["score"], order, 1)[:, : spec.values] / np.float32(scale),
-            owner,
-        )  # fmt: skip
+            unpack(self._taken("owner", at), which, self._squares, made.owner)
+        return made
 
-    def _legal_places(self, states: States, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        room = min(MOST, self.rules.spec.actions)
-        listed, counts = np.empty((len(states), room), np.int32), np.zeros(len(states), np.int32)
-        list_legal(self.rules, states, listed, counts)
-        self.width = max(self.width, min(-(-int(counts.max()) // STEP) * STEP, room))
-        places = np.zeros((len(states), self.width), np.int32)
-        find_places(self._places, which, listed, counts, places)
-        return places, counts
+    def _blank(self, n: int, width: int, allocate: Allocate) -> Minibatch:
+        spec, number = self.rules.spec, np.dtype(np.float32)
+        listed = self._columns["action"].shape[1]
+        shapes: list[tuple[tuple[int, ...], Any]] = [
+            ((n, *spec.obs_shape), spec.obs_dtype), ((n, width), np.dtype(np.int32)),
+            ((n,), np.dtype(np.int32)), ((n, listed), np.dtype(np.int32)), ((n, listed), number),
+            ((n,), np.dtype(bool)), ((n, spec.values), number), ((n, spec.values), number),
+            ((n, spec.seats, spec.squares) if spec.owned else (n, 0), np.dtype(np.uint8)),
+        ]  # fmt: skip
+        sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in shapes]
+        starts = np.cumsum([0] + [-(-size // ALIGNED) * ALIGNED for size in sizes])
+        memory = allocate(int(starts[-1]))
+        parts = zip(starts, sizes, shapes, strict=False)
+        arrays = [memory[at : at + size].view(dtype).reshape(shape) for at, size, (shape, dtype) in parts]
+        return Minibatch._make([*arrays, memory])
+
+    def _take(self, name: str, at: np.ndarray, out: np.ndarray) -> None:
+        """out = column[at]"""
+        column = self._columns[name]
+        copy_rows(column.view(np.uint8).reshape(len(column), -1), at, out.view(np.uint8).reshape(len(at), -1))
+
+    def _taken(self, name: str, at: np.ndarray) -> np.ndarray:
+        """column[at], until this thread asks again"""
+        column = self._columns[name]
+        out = self._scratch.get(name, (len(at), *column.shape[1:]), column.dtype)
+        self._take(name, at, out)
+        return out
 
     def state_dict(self) -> dict[str, Any]:
         """A copy, the oldest first."""
@@ -125,13 +177,6 @@ class Replay:
         for name, column in self._columns.items():
             column[: self.added] = kept[name]
         seeds.thaw(self.rng, state["rng"])
-
-
-def taken(column: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """column[at]"""
-    out = np.empty((len(at), *column.shape[1:]), column.dtype)
-    copy_rows(column.view(np.uint8).reshape(len(column), -1), at, out.view(np.uint8).reshape(len(at), -1))
-    return out
 
 
 @njit
@@ -164,7 +209,40 @@ def unpack(bits, which, squares, out):
 
 @njit
 def find_places(places, which, actions, counts, out):
-    """Where legal actions are in the network's choice. places: int32 [symmetries, A]; out: [B, L]"""
+    """Where legal actions are in the network's choice. places: int32 [symmetries, A]; out: [B, L]
+
+    A row's empty places differ, since a gradient is added there too: one by one, if all were the same.
+    """
     for b in range(len(counts)):
-        for k in range(counts[b]):
-            out[b, k] = places[which[b], actions[b, k]]
+        for k in range(out.shape[1]):
+            out[b, k] = places[which[b], actions[b, k]] if k < counts[b] else k
+
+
+@njit
+def find_listed(legal, counts, actions, policy, out):
+    """Where the search's actions are among the legal ones, which are in order. An action that there was no
+    room for is left out. legal: int32 [B, room]; actions, policy, out: [B, K]"""
+    for b in range(len(counts)):
+        for k in range(actions.shape[1]):
+            out[b, k] = 0
+            if policy[b, k] > 0:
+                low, high = 0, counts[b]
+                while low < high:
+                    middle = (low + high) // 2
+                    if legal[b, middle] < actions[b, k]:
+                        low = middle + 1
+                    else:
+                        high = middle
+                if low < counts[b] and legal[b, low] == actions[b, k]:
+                    out[b, k] = low
+                else:
+                    policy[b, k] = 0
+
+
+@njit
+def in_order(ours, theirs, weight, seat, out):
+    """What seats get, mixed of two, from the seat to move on. ours, theirs: [B, seats]; out: [B, V]"""
+    for b in range(len(seat)):
+        for k in range(out.shape[1]):
+            at = (seat[b] + k) % ours.shape[1]
+            out[b, k] = (np.float32(1) - weight) * ours[b, at] + weight * theirs[b, at]
