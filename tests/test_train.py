@@ -146,7 +146,7 @@ def test_the_clock_ends_a_training_too(trained):
 
 
 @pytest.mark.parametrize("game", ["tictactoe", "gym:CartPole-v1"])
-def test_the_same_seed_and_workers_give_the_same_training_bit_for_bit(trained, game):
+def test_the_same_seed_and_workers_give_the_same_training_bit_for_bit(trained, game, two_cores):
     told = {"sync": True, "workers": "2", "decisions": 8_000, "opponents": "self:0.4,past:0.3,random:0.3"}
     (first, a), (again, b), (other, c) = (trained(game, **told, seed=seed) for seed in (7, 7, 8))
     assert reproducible(a) == reproducible(b)

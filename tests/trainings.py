@@ -70,7 +70,7 @@ def limit(seconds: float) -> float:
     while time.process_time() - used < 0.05:
         pass
     slower = (time.monotonic() - begun) / 0.05
-    return seconds * max(1.0, slower, psutil.getloadavg()[0] / machine.usable_cores())
+    return seconds * max(1.0, slower, psutil.getloadavg()[0] / machine.cores())
 
 
 def shared_memory(processes: list[psutil.Process]) -> set[Path]:
@@ -117,6 +117,12 @@ def one_core(monkeypatch):
     """Tests run side by side: threads that wait for each other take five times as long, and processes of a
     match take two seconds to start."""
     monkeypatch.setenv(machine.CORES, "1")
+
+
+@pytest.fixture
+def two_cores(monkeypatch):
+    """If there are as many: the learner computes in two threads."""
+    monkeypatch.setenv(machine.CORES, "2")
 
 
 @pytest.fixture
