@@ -9,8 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ludus import machine
+from ludus import machine, processes
 from ludus.config import overlay, resolve
+from ludus.training.build import announce, open_game
 from ludus.training.loop import Audience, train
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -90,8 +91,15 @@ class Listeners(Audience):
         self.report, self.status = report, status
 
 
+@pytest.fixture(scope="session")
+def fork_server():
+    """Trainings share the first one's, in which AlphaZero's workers would find little of what they import."""
+    told = overlay(resolve("connect4", "test", algo="alphazero"), {"opponents": "self,greedy"}, "test")
+    processes.start_fork_server(announce(told, open_game(told)))
+
+
 @pytest.fixture
-def trained(tmp_path):
+def trained(tmp_path, fork_server):
     """Train with the `test` preset and some changes: (folder, every reading of the metrics)."""
     count = 0
 
