@@ -129,7 +129,7 @@ def one_core(monkeypatch):
 
 @pytest.fixture
 def two_cores(monkeypatch):
-    """If there are as many: the learner computes in two threads."""
+    """If there are as many: two workers, unless a test says how many, and two threads in the learner."""
     monkeypatch.setenv(machine.CORES, "2")
 
 
