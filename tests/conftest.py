@@ -8,10 +8,16 @@ import tempfile
 
 from hypothesis import settings
 
+from ludus import machine
+
 pytest_plugins = ["commandline", "trainings", "browser", "pokemon_setup"]
 
 # Tests run side by side: torch's threads must not spin while they wait for each other (10 times slower).
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# And each of them has its share of the cores, also in the processes that it starts.
+if side_by_side := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
+    os.environ.setdefault(machine.CORES, str(max(1, machine.usable_cores() // int(side_by_side))))
 
 # A GPU would choose other pools and give up exact resumes; bench/gpu_check.py is for GPUs.
 os.environ["CUDA_VISIBLE_DEVICES"] = ""

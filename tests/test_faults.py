@@ -259,7 +259,8 @@ def test_what_happens_before_the_first_metrics_is_told(trained, importable, monk
 def test_slow_games_that_live_are_not_taken_for_hung(trained, importable, monkeypatch):
     monkeypatch.setattr("ludus.training.pools.process.PATIENCE_S", 0.3)
     monkeypatch.setattr(faults, "START_ROW_S", 0.5)
-    _, readings = trained("broken_envs:Slow", workers="1", rows=16, steps=4, decisions=128)  # 0.8 s a step
+    told = {"rows": 16, "steps": 4, "decisions": 128, "switches": {"step_s": 0.025}}  # 0.4 s for all rows
+    _, readings = trained("broken_envs:Slow", workers="1", **told)
     assert readings[-1]["workers/replaced"] == 0
 
 

@@ -68,6 +68,32 @@ def test_environments_beside_a_users_game_are_not_read(tmp_path):
     assert [str(file.relative_to(tmp_path)) for file in _sources(tmp_path)] == ["game.py", "part/more.py"]
 
 
+def test_files_that_vanish_while_they_are_read_are_left_out(tmp_path, monkeypatch):
+    """An editor's lock file is a link to nothing, and another program may remove files at any time."""
+    from ludus.core import jit
+
+    monkeypatch.setenv("LUDUS_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "mygame"
+    folder.mkdir()
+    (folder / "rules.py").write_text("# njit")
+    (folder / ".#rules.py").symlink_to("somebody@somewhere.4711")
+    gone = folder / "gone.py"
+    walk = list(jit._sources(folder))
+    monkeypatch.setattr(jit, "_sources", lambda _: [*walk, gone])
+    assert [file.name for file in jit._compiled([folder])] == ["rules.py"]
+    assert jit.cache_folder.__wrapped__(folder).is_dir()
+
+
+def test_old_code_that_another_process_forgets_first_is_no_failure(tmp_path, monkeypatch):
+    from ludus.core import jit
+
+    newest, gone = tmp_path / "newest", tmp_path / "gone"
+    newest.mkdir()
+    monkeypatch.setattr(type(tmp_path), "iterdir", lambda _: iter([gone, newest]))
+    jit._forget_old(newest)
+    assert newest.is_dir()
+
+
 def test_a_function_is_compiled_once_for_all_constants():
     @njit
     def twice(n):

@@ -185,11 +185,11 @@ def test_connect4_sees_what_is_forced(text, right, value, root):
 
 
 def test_a_deeper_search_is_stronger():
-    lineup = [SearchBot(CONNECT4, 400), SearchBot(CONNECT4, 50)]
+    lineup = [SearchBot(CONNECT4, 160), SearchBot(CONNECT4, 16)]
     first = match.played(match.game_steps(CONNECT4, lineup, 16, seed=1))["winner"]
     second = match.played(match.game_steps(CONNECT4, lineup[::-1], 16, seed=1))["winner"]
     won, lost = (first == 1).sum() + (second == 2).sum(), (first == 2).sum() + (second == 1).sum()
-    assert won > 1.5 * lost  # with four seeds 22 to 27 of 32 were won, and 5 to 9 lost
+    assert won > 2 * lost  # with six seeds 26 to 30 of 32 were won, and 0 to 5 lost
 
 
 def test_blokus_is_played_through_passes_to_the_end():
@@ -557,4 +557,5 @@ def test_every_open_game_has_the_bot():
     connect4 = games.open("connect4")
     assert bot_names(connect4) == ["random", "greedy", "search"]
     assert "search" not in bot_names(games.open("ofc"))
-    assert match.duel(connect4, "search", "greedy", 12, cores=1).mean > 0.2  # 0.7; 24 games deviate by 0.14
+    # With four seeds it was 0.54 to 0.83; 24 games deviate by 0.14.
+    assert match.duel(connect4, "search+50", "greedy", 12, cores=1).mean > 0.2

@@ -123,9 +123,10 @@ def test_a_trial_on_a_node_without_the_folder_is_brought_back(base, tmp_path):
     assert node.files() == {} and node.told() == []
 
 
-@pytest.mark.skipif(machine.usable_cores() < 2, reason="two trials side by side need two cores")
-def test_a_killed_sweep_goes_on(tmp_path, ludus):
+def test_a_killed_sweep_goes_on(tmp_path, ludus, two_cores):
     """Two trials side by side are killed in the middle; they go on from their checkpoints."""
+    if machine.usable_cores() < 2:
+        pytest.skip("two trials side by side need two cores")
     folder = tmp_path / "s"
     flags = [
         "sweep",

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 import ludus
-from ludus import algos, games
+from ludus import algos, games, machine
 from ludus.algos import Plan, ppo
 from ludus.algos.ppo.actor import PpoActor
 from ludus.algos.ppo.learner import PpoLearner
@@ -63,7 +63,7 @@ from trainings import (
         "my_env:Corridor",
     ],
 )
-def test_every_kind_of_game_is_trained_to_the_end_of_its_budget(game, trained, importable):
+def test_every_kind_of_game_is_trained_to_the_end_of_its_budget(game, trained, importable, two_cores):
     folder, readings = trained(game, decisions=7_000, log_s=0.2)
     last = readings[-1]
     config = read_config(folder)
@@ -146,7 +146,7 @@ def test_the_clock_ends_a_training_too(trained):
 
 
 @pytest.mark.parametrize("game", ["tictactoe", "gym:CartPole-v1"])
-def test_the_same_seed_and_workers_give_the_same_training_bit_for_bit(trained, game):
+def test_the_same_seed_and_workers_give_the_same_training_bit_for_bit(trained, game, two_cores):
     told = {"sync": True, "workers": "2", "decisions": 8_000, "opponents": "self:0.4,past:0.3,random:0.3"}
     (first, a), (again, b), (other, c) = (trained(game, **told, seed=seed) for seed in (7, 7, 8))
     assert reproducible(a) == reproducible(b)
@@ -324,7 +324,9 @@ def cartpole(tmp_path_factory):
     readings: list[dict] = []
     told = {"decisions": 100_000, "log_s": 0.0, "run": str(tmp_path_factory.mktemp("cartpole") / "run")}
     config = overlay(resolve("gym:CartPole-v1"), told, "test")
-    return train(config, Listeners(readings.append)), readings
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(machine.CORES, "2")
+        return train(config, Listeners(readings.append)), readings
 
 
 def test_cartpole_is_learned_by_the_command_in_the_readme(cartpole):
@@ -358,7 +360,7 @@ def test_foul_boards_become_rare_in_ofc(trained):
     assert late(readings, "game/points") > 2
 
 
-def test_the_example_of_ones_own_environment_learns(tmp_path):
+def test_the_example_of_ones_own_environment_learns(tmp_path, two_cores):
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "train_my_env.py")],

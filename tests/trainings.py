@@ -9,8 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ludus import machine
+from ludus import machine, processes
 from ludus.config import overlay, resolve
+from ludus.training.build import announce, open_game
 from ludus.training.loop import Audience, train
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -70,7 +71,7 @@ def limit(seconds: float) -> float:
     while time.process_time() - used < 0.05:
         pass
     slower = (time.monotonic() - begun) / 0.05
-    return seconds * max(1.0, slower, psutil.getloadavg()[0] / machine.usable_cores())
+    return seconds * max(1.0, slower, psutil.getloadavg()[0] / machine.cores())
 
 
 def shared_memory(processes: list[psutil.Process]) -> set[Path]:
@@ -90,8 +91,15 @@ class Listeners(Audience):
         self.report, self.status = report, status
 
 
+@pytest.fixture(scope="session")
+def fork_server():
+    """Trainings share the first one's, in which AlphaZero's workers would find little of what they import."""
+    told = overlay(resolve("connect4", "test", algo="alphazero"), {"opponents": "self,greedy"}, "test")
+    processes.start_fork_server(announce(told, open_game(told)))
+
+
 @pytest.fixture
-def trained(tmp_path):
+def trained(tmp_path, fork_server):
     """Train with the `test` preset and some changes: (folder, every reading of the metrics)."""
     count = 0
 
@@ -117,6 +125,12 @@ def one_core(monkeypatch):
     """Tests run side by side: threads that wait for each other take five times as long, and processes of a
     match take two seconds to start."""
     monkeypatch.setenv(machine.CORES, "1")
+
+
+@pytest.fixture
+def two_cores(monkeypatch):
+    """If there are as many: two workers, unless a test says how many, and two threads in the learner."""
+    monkeypatch.setenv(machine.CORES, "2")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,14 +114,22 @@ def _hash(files: list[Path]) -> str:
     digest = hashlib.blake2b(digest_size=10)
     for file in files:
         digest.update(str(file).encode())
-        digest.update(file.read_bytes())
+        digest.update(_read(file))
     return digest.hexdigest()
+
+
+def _read(file: Path) -> bytes:
+    """Nothing where a file is gone by now or links to nothing: Python can't import it either."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
 
 
 def _compiled(folders: list[Path]) -> list[Path]:
     """The files in `folders` that hold compiled code, and all of this package that they import."""
     found: set[Path] = set()
-    new = {file for folder in folders for file in _sources(folder) if b"njit" in file.read_bytes()}
+    new = {file for folder in folders for file in _sources(folder) if b"njit" in _read(file)}
     while new:
         found |= new
         new = {other for file in new for other in _imports(file)} - found
@@ -130,7 +138,7 @@ def _compiled(folders: list[Path]) -> list[Path]:
 
 def _imports(file: Path) -> Iterator[Path]:
     """Files of this package that `file` imports when it is loaded: compiled code sees no later imports."""
-    for dots, module, names in IMPORT.findall(file.read_text(encoding="utf-8")):
+    for dots, module, names in IMPORT.findall(_read(file).decode()):
         start = file.parents[len(dots) - 1] if dots else PACKAGE.parent
         place = start.joinpath(*module.split("."))
         for name in NAME.findall(names):
@@ -156,6 +164,7 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 def _forget_old(newest: Path) -> None:
     for other in newest.parent.iterdir():
-        age_days = (time.time() - other.stat().st_mtime) / 86400
-        if other != newest and age_days > KEEP_DAYS:
-            shutil.rmtree(other, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another process may be tidying up too
+            age_days = (time.time() - other.stat().st_mtime) / 86400
+            if other != newest and age_days > KEEP_DAYS:
+                shutil.rmtree(other, ignore_errors=True)

@@ -31,6 +31,7 @@ from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.device_advantages import device_advantages
 from ludus.algos.ppo.fused_loss import fused_loss
+from ludus.algos.ppo.known_gradient import KnownGradient
 from ludus.algos.ppo.stacks import BLANK, places, stacked
 from ludus.core.block import Block
 from ludus.core.spec import Spec, image_shape
@@ -353,9 +354,9 @@ class PpoLearner:
         )  # fmt: skip
         error = (value.detach() - mini["target"]) / self.net.value_std
         told[1] = float((error.square() * share).sum()) / 2
-        ends = [torch.from_numpy(out), config.value_coef * error * share / self.net.value_std]
-        grads = torch.autograd.grad([logits, value], self._parameters, ends)
-        return torch.from_numpy(told).float(), grads
+        slope = config.value_coef * error * share / self.net.value_std
+        loss = KnownGradient.apply(logits, value, torch.from_numpy(out), slope)
+        return torch.from_numpy(told).float(), torch.autograd.grad(loss, self._parameters)
 
     def _decayed(self, end: float) -> float:
         return 1 - (1 - end) * self.progress
