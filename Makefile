@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
 
-.PHONY: demo test check bench-core bench-train bench-runs bench-pokemon bench-retro bench-ray bench-gpu bench-blokus bench-strength bench-web docs format
+.PHONY: demo test test-elsewhere check bench-core bench-train bench-runs bench-pokemon bench-retro bench-ray bench-gpu bench-blokus bench-strength bench-web docs format
 
 demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 	rm -rf runs/demo-before runs/demo
@@ -13,6 +13,12 @@ demo: $(READY)  ## two minutes of training OFC, and the agent before and after
 
 test: $(READY)  ## the whole suite
 	$(BIN)/pytest -n 2 --dist loadfile  # what tests of a file share is made once
+
+test-elsewhere: $(READY)  ## the suite as on another CPU, and in another order: SEED=7
+	NUMBA_CPU_NAME=generic NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c "$(SIMD)")" \
+		$(BIN)/pytest -n 2 --dist loadfile --random-order-bucket=module --random-order-seed=$(or $(SEED),1)
+
+SIMD := import numpy; print(*numpy.show_config(mode='dicts')['SIMD Extensions']['found'])
 
 check: $(READY)  ## format, lint, types, documentation and tests
 	$(BIN)/ruff format --check .
@@ -50,7 +56,8 @@ bench-web: $(READY)  ## what the web page costs a training, and how fast it is; 
 bench-ray: $(READY)  ## Ray beside worker processes, and sweeps; six minutes
 	$(BIN)/python bench/cluster.py
 
-bench-gpu: $(READY)  ## training on a GPU
+bench-gpu: $(READY)  ## what only a GPU can show to be right, then the speed of training there
+	$(BIN)/python bench/gpu_check.py
 	$(BIN)/python bench/gpu.py
 
 docs: $(READY)  ## the documentation as a site, in site/

@@ -125,3 +125,8 @@ def test_staying_needs_trips_on_top_or_quads_at_the_bottom():
     assert stays(Board("Jc 3d 2h / 3c 4d 5h 6c 7s / 9s 9d 9h 9c Js").values, False)
     assert stays(Board("Jc 3d 2h / 3c 4d 5h 6c 7d / 5s 6s 7s 8s 9s").values, False)
     assert not stays(Board("Jc 3d 2h / 3c 4d 5h 6c 7s / 9s 9d 9h Tc Td").values, False)
+
+
+def test_help_says_that_equal_rows_stand(ludus):
+    code, out, err = ludus("play", "ofc", "--against", "random", typed="?\nq\n")
+    assert code == 0 and "equal rows stand" in " ".join(out.split()), err

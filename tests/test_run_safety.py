@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import shutil
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from rich.console import Console
 
 from commandline import one_line
 from ludus.commands import runs as runs_command
+from ludus.core import jit
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint, lock
 from ludus.store.lines import EVENTS, METRICS, LineWriter, last_line, lines_back, read_lines
@@ -28,6 +30,7 @@ from test_runs import After, events, tear
 from trainings import limit, wait_until
 
 TRAIN = ("train", "tictactoe", "--preset", "test", "--workers", "0", "--log-s", "0", "--run", "run")
+NOBODY = 65534
 SAVES = {"every_s": 0.0, "every_decisions": 500, "keep": 20, "milestone": 1_000}
 
 
@@ -391,17 +394,44 @@ def test_a_folder_that_cant_be_made_is_one_line(ludus, tmp_path):
     assert code == 1 and "can't write to file/run: Not a directory" in one_line(err)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_only_be_read_is_listed_but_not_trained(ludus):
-    assert ludus(*TRAIN, "--decisions", "1000")[0] == 0
-    for path in (*Path("run").rglob("*"), Path("run")):
-        path.chmod(0o555 if path.is_dir() else 0o444)
-    try:
-        assert "done" in ludus("runs", ".")[1]
-        code, _, err = ludus("resume", "run", "--decisions", "2000")
-    finally:
+@contextlib.contextmanager
+def as_nobody():
+    """root may write anywhere."""
+    if os.geteuid() == 0:
+        os.seteuid(NOBODY)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+    else:
+        yield
+
+
+def test_a_folder_that_may_only_be_read_is_listed_but_not_trained(ludus, monkeypatch):
+    with tempfile.TemporaryDirectory() as place:  # pytest's own is closed to others
+        os.chmod(place, 0o755)
+        monkeypatch.chdir(place)
+        assert ludus(*TRAIN, "--decisions", "1000")[0] == 0
+        Path("cache").mkdir()
+        Path("cache").chmod(0o777)  # mkdir keeps to the umask
+        monkeypatch.setattr(jit, "cache_folder", lambda source: Path(place) / "cache")
+        for path in (*Path("run").rglob("*"), Path("run")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        with as_nobody():
+            assert "done" in ludus("runs", ".")[1]
+            code, _, err = ludus("resume", "run", "--decisions", "2000")
         Path("run").chmod(0o755)
     assert code == 1 and "can't write to run: Permission denied" in one_line(err)
+
+
+def test_a_run_can_be_evaluated_while_it_trains_and_the_disk_is_full(ludus):
+    assert ludus(*TRAIN, "--decisions", "1000")[0] == 0
+    before, held = files(Path("run")), Run(Path("run"), read_config(Path("run")))
+    with small_files(4096):  # room for what processes lock each other with
+        code, out, err = ludus("eval", "run", "--against", "random", "--games", "4")
+    held.close()
+    assert code == 0 and "random" in out, err
+    assert files(Path("run")) == before
 
 
 class Windows:

@@ -271,6 +271,13 @@ def test_a_name_that_is_none_or_that_a_terminal_obeys_is_not_shown(ludus, tmp_pa
     assert code == 1 and "\x1b" not in one_line(err) and "which is none" in err
 
 
+def test_a_strangers_run_connects_to_nobody(ludus, tmp_path):
+    switches = {"backend": "websocket", "servers": "ws://127.0.0.1:9/showdown/websocket"}
+    run = write_run(tmp_path / "run", "pokemon", switches)
+    code, _, err = ludus("resume", str(run))
+    assert code == 2 and "connects to ws://127.0.0.1:9/showdown/websocket: add --trust" in one_line(err)
+
+
 def test_a_run_does_not_choose_who_is_told_about_it(ludus, tmp_path):
     (tmp_path / "run" / "config.toml").write_text('game = "tictactoe"\nnotify = ["json://strange.example"]')
     code, _, err = ludus("resume", "run", "--seconds", "1", "--workers", "0")

@@ -1,8 +1,9 @@
-"""Which runs may import code: those that the user began on this machine, or said to trust.
+"""Which runs may import code or connect to a server: those that the user began on this machine, or said to
+trust.
 
 A run's folder may come from anybody, and a game such as `module:Class` or an algorithm's module in its
-configuration is code, and so is what a Ray cluster sends. So the user's own runs are noted when they begin,
-in a file outside of them that only the user can write.
+configuration is code, and so is what a Ray cluster sends; a server may ask for a password. So the user's own
+runs are noted when they begin, in a file outside of them that only the user can write.
 """
 
 import hashlib
@@ -21,14 +22,14 @@ _accepted: set[str] = set()
 
 def refuse_strange_code(folder: Path, config: Config) -> None:
     """Before the game or algorithm of a run is imported because its configuration says so."""
-    if (code := _code(config)) and not _is_known(_note(folder, config)):
-        raise Usage(f"{folder} was trained on {code}, which imports code: add --trust if you trust this run")
+    if (risk := _risk(config)) and not _is_known(_note(folder, config)):
+        raise Usage(f"{folder} {risk}: add --trust if you trust this run")
 
 
 def accept(folder: Path, config: Config, for_good: bool = False) -> None:
     """The user named the run's game, or trusts it; for good, or as long as this process lives."""
     note = _note(folder, config)
-    if not _code(config) or _is_known(note):
+    if not _risk(config) or _is_known(note):
         return
     _accepted.add(note)
     if for_good:
@@ -38,17 +39,19 @@ def accept(folder: Path, config: Config, for_good: bool = False) -> None:
                 notes.write(f"{note}\n")
 
 
-def _code(config: Config) -> str:
-    """What of a run imports a module that its name chooses; empty if nothing does."""
+def _risk(config: Config) -> str:
+    """What the run would do by its configuration; empty if that is harmless."""
     if games.imports_code(config.game):
-        return config.game
+        return f"was trained on {config.game}, which imports code"
     if algos.imports_code(config.algo):
-        return config.algo
-    return config.ray_address if _is_elsewhere(config) else ""
+        return f"was trained by {config.algo}, which imports code"
+    if _joins_cluster(config):
+        return f"joins the Ray cluster {config.ray_address}, which may send code"
+    servers = [value for value in config.switches.values() if isinstance(value, str) and "://" in value]
+    return f"connects to {servers[0]}" if servers else ""
 
 
-def _is_elsewhere(config: Config) -> bool:
-    """Whether the run would join somebody's Ray cluster, which may send us code."""
+def _joins_cluster(config: Config) -> bool:
     return config.pool == "ray" and config.ray_address not in ("", "auto")
 
 
@@ -57,7 +60,7 @@ def _note(folder: Path, config: Config) -> str:
     what = [str(folder.resolve()), config.game, config.switches]
     if algos.imports_code(config.algo):
         what.append(config.algo)
-    if _is_elsewhere(config):
+    if _joins_cluster(config):
         what.append(config.ray_address)
     told = json.dumps(what, sort_keys=True, default=str)
     return hashlib.sha256(told.encode()).hexdigest()
