@@ -85,8 +85,8 @@ class Config:
 SIMULATIONS = 256
 """Positions that an agent looks at. Default."""
 LEAVES = 4
-"""Positions that an agent evaluates together: on one core a network of Blokus takes 5.4 ms for one and 15.5 ms
-for four, on two cores 3.1 and 8.8 ms."""
+"""Positions that an agent evaluates together: on one core a network of Blokus takes 5.4 ms for one and 15.5
+for four, on two cores 3.1 and 8.8."""
 
 
 class AlphaZero(algos.Algorithm):
