@@ -14,7 +14,8 @@ from ludus.core.spec import Part, Spec
 from ludus.search import Search, SearchConfig, halving
 from ludus.search.bot import SearchBot, bot_names
 from ludus.search.evaluators import Network, win_share
-from ludus.search.tree import softmax
+from ludus.search.selection import descend_apart
+from ludus.search.tree import Tree, softmax
 
 TICTACTOE, CONNECT4, BLOKUS = (games.open(name).rules for name in ("tictactoe", "connect4", "blokus"))
 
@@ -126,6 +127,35 @@ def test_the_end_of_connect4_is_solved_even_by_an_evaluator_that_is_wrong(root):
     for seed in range(3):
         _, result = searched(CONNECT4, states, guesses, seed=seed, simulations=4000, root=root, noise=0.5)
         assert_exact(CONNECT4, states, result)
+
+
+@pytest.mark.parametrize("leaves", [2, 8])
+def test_leaves_that_are_evaluated_together_prove_the_same(leaves):
+    for rules, states in ((TICTACTOE, tictactoe_from(4)[::3]), (CONNECT4, late_connect4()[::6])):
+        for state in states:
+            search = Search(rules, 1, SearchConfig(4000, c_puct=3.0), guesses, leaves=leaves)
+            search.start(state[None])
+            assert_exact(rules, state[None], search.run(seeds.rows(1, 1)))
+
+
+def test_leaves_that_are_found_together_differ_and_leave_no_trace():
+    counts = []
+
+    def counting(states, actions, counts_, rng, logits, values):
+        counts.append(len(states))
+        flat(states, actions, counts_, rng, logits, values)
+
+    search = Search(BLOKUS, 1, SearchConfig(simulations=66), counting, leaves=4)
+    search.start(positions(BLOKUS, 6)[:1])
+    result = search.run(seeds.rows(1, 1))
+    assert counts == [1, *[4] * 16, 2] and result.visits.sum() == 66
+    tree = Tree(*(array.copy() for array in search.tree))
+    root = search._make_root(np.arange(1), seeds.rows(1, 1), 66, 0.0)
+    parent, edge, action = np.empty((3, 8), np.int32)
+    assert descend_apart(search.tree, root, 0, 1.5, 0.2, parent, edge, action) == 8
+    assert len(set(edge)) == 8 and (tree.tries[0, edge] == 0).all()
+    for name, before, after in zip(Tree._fields, tree, search.tree, strict=True):
+        assert np.allclose(before, after, atol=1e-4), name
 
 
 class Perfect:

@@ -1,11 +1,12 @@
 """A trained policy, out of its run: to act on observations, to play native games, to sit at any table."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ludus import algos, games
+from ludus import algos, games, machine
 from ludus.algos import Policy, Weights
 from ludus.config import Config
 from ludus.core import seeds
@@ -98,12 +99,18 @@ def run_bot(game: Game, folder: Path, think: str = "", at: str = "", source: str
     if algos.find(config.algo).searches:
         import torch
 
-        torch.set_num_threads(1)  # matches run on all cores already, and one game gains little from more
+        torch.set_num_threads(1)  # matches run on all cores already
         first = Agent(game, config, weights, "16", source)
         first.choose(*_first_position(game))  # what comes first takes longer: not in the time for a move
     agent = Agent(game, config, weights, think, source)
     assert agent.bot is not None
     return agent.bot
+
+
+def use_all_cores() -> None:
+    """Before a single game: its network has nobody to share the cores with."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(machine.usable_cores())
 
 
 def _first_position(game: Game) -> tuple[States, Streams]:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ludus import games, match, records, switches
+from ludus.agent import use_all_cores
 from ludus.analysis import Step, read_moves, split_moves, study
 from ludus.core import extras
 from ludus.core.errors import Usage
@@ -91,6 +92,7 @@ def find_thinker(run: str | None, bot: str, think: str, game: Game) -> Thinker:
             f"{game.name} can't be analyzed: no bot searches it, because {why}; analyze is for {able}"
         )
     player = match.player(full_name(name, think=think), game)
+    use_all_cores()
     if not isinstance(player, Thinker):
         instead = f"leave out --{'run' if run else 'bot'} to take the bot search"
         if not can_search(game):

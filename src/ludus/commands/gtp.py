@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ludus import games, match, switches
+from ludus.agent import use_all_cores
 from ludus.core.errors import Usage
 from ludus.core.game import Game
 from ludus.core.rules import Bot
@@ -24,6 +25,8 @@ def serve(game: str, run: str | None, bot: str | None, think: str, seed: int, wo
 
     def make_bot(opened: Game) -> Bot:
         warm_up(opened, {name} & set(names))
-        return match.player(full_name(name, think=think), opened)
+        player = match.player(full_name(name, think=think), opened)
+        use_all_cores()
+        return player
 
     opened.engine.serve(make_bot, seed)

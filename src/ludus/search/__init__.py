@@ -15,7 +15,16 @@ from ludus.core.ranges import Count, Finite, NotNegative, Whole
 from ludus.core.rules import Rules, States, Streams
 from ludus.search.evaluators import Evaluator, Utility, own_evaluator, win_share
 from ludus.search.lookahead import as_bytes, picked, plies_within, prove
-from ludus.search.selection import TINY, Root, add_gumbel, descend, rank_edges, read_roots, step_down
+from ludus.search.selection import (
+    TINY,
+    Root,
+    add_gumbel,
+    descend,
+    descend_apart,
+    rank_edges,
+    read_roots,
+    step_down,
+)
 from ludus.search.tree import grow, keep_subtree, list_marks, make_tree
 
 DIRICHLET = 10.0
@@ -103,21 +112,24 @@ class Search:
 
     def __init__(
         self, rules: Rules, games: int, config: SearchConfig, evaluate: Evaluator | None = None,
-        utility: Utility = win_share, reuse: bool = False,
+        utility: Utility = win_share, reuse: bool = False, leaves: int = 1,
     ) -> None:  # fmt: skip
-        """reuse: trees may be kept from move to move, which takes twice the memory"""
+        """reuse: trees may be kept from move to move, which takes twice the memory. leaves: of a single game,
+        so many may be evaluated together"""
         self.rules, self.config, self.utility, self.reuse = rules, config, utility, reuse
         self.evaluate = evaluate or own_evaluator(rules, utility)
         spec, nodes = rules.spec, (2 if reuse else 1) * config.simulations + 1
         self.width = min(config.width, spec.actions)
         self.certain = not spec.hidden and not spec.chance  # what is found can be proven
         self.plies = plies_within(config.lookahead, spec.actions) if self.certain else 0
+        self.leaves = leaves if games == 1 and self.certain and config.root == "puct" else 1
         self.tree = make_tree(games, nodes, spec.actions + (nodes - 1) * self.width, spec.seats)
         self.states = np.zeros((games, 1 if spec.hidden else nodes), spec.state)
         self._bytes = as_bytes(self.states)
         self.count = 0
-        self._actions, self._counts = np.zeros((games, spec.actions), np.int32), np.zeros(games, np.int32)
-        self._logits = np.zeros((games, spec.actions), np.float32)
+        room = max(games, self.leaves)
+        self._actions, self._counts = np.zeros((room, spec.actions), np.int32), np.zeros(room, np.int32)
+        self._logits = np.zeros((room, spec.actions), np.float32)
 
     def start(self, states: States) -> None:
         """Search from these positions, with no memory of others."""
@@ -161,9 +173,11 @@ class Search:
         self._plant(rows, streams)
         root = self._make_root(rows, streams, simulations, noise)
         simulate = self._simulate_redealt if self.rules.spec.hidden else self._simulate
-        for _ in range(simulations):
-            if not simulate(rows, streams, root) or (seconds and time.perf_counter() > until):
+        while simulations > 0:
+            together = len(rows) > 0 and self._simulate_together(rows[0], root, min(self.leaves, simulations))
+            if not (together or simulate(rows, streams, root)) or (seconds and time.perf_counter() > until):
                 break
+            simulations -= together or 1
         rng[rows] = streams
         return self._result(rows, root)
 
@@ -209,6 +223,20 @@ class Search:
         streams[new] = some_rng
         return going
 
+    def _simulate_together(self, g: int, root: Root, most: int) -> int:
+        """More leaves of one game, if there is more than one to be found; how many they are."""
+        if most == 1:
+            return 0
+        parent, edge, action = np.empty((3, most), np.int32)
+        weights = self.config.c_puct, self.config.first_play_reduction
+        found: int = descend_apart(self.tree, root, g, *weights, parent, edge, action)
+        if found < 2:
+            return 0
+        states, rng = self._bytes[g, parent[:found]].view(self.states.dtype), np.zeros((found, 2), np.uint64)
+        self.rules.play(states, action[:found], rng)
+        self._grow(np.full(found, g), parent[:found], edge[:found], states, rng)
+        return found
+
     def _simulate_redealt(self, rows: np.ndarray, streams: Streams, root: Root) -> int:
         """With what is hidden drawn anew, play down from the root: a node is a sequence of actions, whose
         states differ from time to time."""
@@ -253,9 +281,11 @@ class Search:
             self.evaluate(some[:n], actions[:n], counts[:n], some_rng[:n], logits[:n], values[:n])
             rng[order] = some_rng
         leaves = parent[order], edge[order], self.rules.seat(some), actions, counts, logits, values
-        grow(self.tree, at, *leaves, self.width, spec.hidden, self.certain)
+        placed = np.empty(len(at), np.int32)
+        grow(self.tree, at, *leaves, self.width, spec.hidden, self.certain, placed)
         if not spec.hidden:
-            self._bytes[at, self.tree.used[at] - 1] = as_bytes(some)
+            kept = where(placed >= 0)
+            self._bytes[at[kept], placed[kept]] = as_bytes(some)[kept]
 
     def _result(self, rows: np.ndarray, root: Root) -> Result:
         n, counts = self.count, np.zeros(self.count, np.int32)

@@ -16,6 +16,8 @@ from ludus.search.evaluators import Evaluator, Utility, win_share
 SEARCH = "search"
 MOST = 4096
 """Positions that a search limited by time looks at."""
+SIMULATIONS_PER_LEAF = 16
+"""Leaves that are evaluated together don't know of each other: not where that would be half of a search."""
 
 
 def parse_think(text: str) -> tuple[int, float]:
@@ -33,10 +35,12 @@ class SearchBot:
 
     def __init__(
         self, rules: Rules, simulations: int = 200, c_puct: float = 3.0, first_play_reduction: float = 0.0,
-        evaluate: Evaluator | None = None, utility: Utility = win_share,
+        evaluate: Evaluator | None = None, utility: Utility = win_share, leaves: int = 1,
     ) -> None:  # fmt: skip
+        """leaves: of a single game, so many are evaluated together, if it has many simulations"""
         self.rules, self.evaluate, self.utility, self.seconds = rules, evaluate, utility, 0.0
         self.config = SearchConfig(simulations, c_puct=c_puct, first_play_reduction=first_play_reduction)
+        self.leaves = leaves
         self.search: Search | None = None
 
     def limit(self, think: str) -> None:
@@ -49,8 +53,9 @@ class SearchBot:
         """What a search finds in each row, all of them side by side."""
         if self.search is None or len(states) > len(self.search.states):
             alone = len(states) == 1  # one game that goes on: what was found of its future is worth keeping
+            leaves = min(self.leaves, max(1, self.config.simulations // SIMULATIONS_PER_LEAF))
             self.search = Search(
-                self.rules, len(states), self.config, self.evaluate, self.utility, reuse=alone
+                self.rules, len(states), self.config, self.evaluate, self.utility, alone, leaves
             )
         self.search.follow(states)
         return self.search.run(rng, seconds=self.seconds)

@@ -208,6 +208,50 @@ def descend(tree, root, rows, c_puct, first_play_reduction, parent, edge, action
 
 
 @njit
+def descend_apart(tree, root, g, c_puct, first_play_reduction, parent, edge, action):
+    """Find leaves of one game that are evaluated together, up to as many as there is room for: how many.
+
+    Until all are found, a way that was taken counts as a visit that everybody lost (a virtual loss), so that
+    the next one is another. parent, edge, action: int32 [K]
+    """
+    found, likely = 0, np.empty(len(edge), np.float32)
+    while found < len(edge) and tree.open[g, 0] > 0:
+        e = root_edge(tree, g, root, c_puct, first_play_reduction, -1)
+        node, e = walk_down(tree, g, e, c_puct, first_play_reduction, False)
+        if e < 0 or prior_of(tree, root, g, node)[e - tree.start[g, node]] <= LEAST:
+            break  # known, or all that is left is being evaluated
+        parent[found], edge[found], action[found] = node, e, tree.action[g, e]
+        prior = prior_of(tree, root, g, node)
+        likely[found], prior[e - tree.start[g, node]] = prior[e - tree.start[g, node]], LEAST
+        count_virtual(tree, g, node, 1)
+        found += 1
+    for i in range(found):
+        prior_of(tree, root, g, parent[i])[edge[i] - tree.start[g, parent[i]]] = likely[i]
+        count_virtual(tree, g, parent[i], -1)
+    return found
+
+
+@njit
+def prior_of(tree, root, g, node):
+    return root.prior[g] if node == 0 else priors(tree, g, node)
+
+
+@njit
+def count_virtual(tree, g, node, visits):
+    """Count a visit that everybody lost, from a node up to the root; -1: take it back."""
+    while node >= 0:
+        tree.visits[g, node] += visits
+        for s in range(tree.total.shape[2]):
+            tree.total[g, node, s] -= visits
+        parent = tree.parent[g, node]
+        if parent >= 0:
+            e = tree.edge[g, node]
+            tree.tries[g, e] = tree.visits[g, node]
+            tree.mean[g, e] = tree.total[g, node, tree.seat[g, parent]] / tree.visits[g, node]
+        node = parent
+
+
+@njit
 def walk_down(tree, g, e, c_puct, first_play_reduction, forced):
     """From an edge of the root by the most promising ones to one that was not tried, and the node before it;
     or -1 and a node whose value is known. forced: only by edges that are not proven"""

@@ -65,14 +65,18 @@ def make_tree(games: int, nodes: int, edges: int, seats: int) -> Tree:
 
 
 @njit
-def grow(tree, rows, parent, edge, seat, actions, counts, logits, values, width, hidden, certain):
+def grow(tree, rows, parent, edge, seat, actions, counts, logits, values, width, hidden, certain, placed):
     """Add the leaf behind each row's edge (the root: parent -1) and take its value up. edge -1: `parent`
     itself is the leaf, as it had no edge to go on by. actions, logits: [N, A]; values: [N, S]; others: [N]
 
     width: edges at most, but for the root. certain: play has no chance, so values can be proven
+    placed: to be written, the leaf's node; -1 if an earlier leaf of the same game made it needless
     """
     for i in range(len(rows)):
         g, node = rows[i], parent[i]
+        placed[i] = -1
+        if is_settled(tree, g, node):
+            continue
         if node < 0 or edge[i] >= 0:
             node = add_node(tree, g, parent[i], edge[i])
             tree.seat[g, node], tree.open[g, node] = seat[i], counts[i] if certain else counts[i] + 1
@@ -84,9 +88,20 @@ def grow(tree, rows, parent, edge, seat, actions, counts, logits, values, width,
             add_edges(tree, g, node, actions[i], logits[i], counts[i], width if node > 0 else counts[i])
             if node == 0 or not hidden:
                 tree.filled[g] += tree.edges[g, node]
+        placed[i] = node
         back_up(tree, g, node, values[i])
         if tree.open[g, node] == 0:
             settle(tree, g, node)
+
+
+@njit
+def is_settled(tree, g, node):
+    """Whether this node or one above it is proven, so that nothing is left to find here."""
+    while node >= 0:
+        if tree.open[g, node] == 0:
+            return True
+        node = tree.parent[g, node]
+    return False
 
 
 @njit

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ludus import match, records
+from ludus.agent import use_all_cores
 from ludus.analysis import ideas_of, start
 from ludus.core import seeds
 from ludus.core.errors import Usage
@@ -56,6 +57,7 @@ def play_in_terminal(
         raise Usage(f"{game} has no seat {seat}: choose from 0 to {rules.spec.seats - 1}")
     name = full_name(run or against or names[-1], think=think)
     opponent = match.player(name, native)
+    use_all_cores()
     adviser = opponent if isinstance(opponent, Thinker) else make_bot(native, names[-1])
     if record is not None:
         records.refuse_unwritable(Path(record))

@@ -84,6 +84,9 @@ class Config:
 
 SIMULATIONS = 256
 """Positions that an agent looks at. Default."""
+LEAVES = 4
+"""Positions that an agent evaluates together: on one core a network of Blokus takes 5.4 ms for one and 15.5
+for four, on two cores 3.1 and 8.8."""
 
 
 class AlphaZero(algos.Algorithm):
@@ -160,7 +163,8 @@ class AlphaZero(algos.Algorithm):
 
         search, network = config.settings.search, Network(rules, cast(Any, policy).places_and_values)
         worth = utility(config.settings, rules.spec)
-        agent = SearchBot(rules, SIMULATIONS, search.c_puct, search.first_play_reduction, network, worth)
+        settings = SIMULATIONS, search.c_puct, search.first_play_reduction
+        agent = SearchBot(rules, *settings, network, worth, LEAVES)
         if think:
             agent.limit(think)
         if rules.spec.actions <= search.considered and not agent.seconds:
