@@ -8,6 +8,8 @@ import time
 import gymnasium
 import numpy as np
 
+from ludus.games.adapters import GymTable
+
 
 class Raising(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
@@ -94,3 +96,12 @@ class Infinite(Talking):
         self.steps += 1
         seen = np.array([0, np.inf if self.steps == 20 else 1], np.float32)
         return seen, 0.0, False, self.cut, {}
+
+
+class Unseen(Infinite):
+    """At tables that don't look at observations, in whatever process they are."""
+
+    def __init__(self) -> None:
+        super().__init__(cut=True)
+        GymTable.finite = False
+        GymTable._looked_at = lambda table, turn: turn

@@ -656,6 +656,9 @@ class Broken(Counter):
             "no reward": (seen, None, ended, cut, info),
             "text reward": (seen, "much", ended, cut, info),
             "nan obs": (seen * np.nan, reward, ended, cut, info),
+            "inf obs": (seen - np.inf, reward, ended, cut, info),
+            "last obs": (seen - np.inf, reward, False, True, info),
+            "wide obs": (np.full(2, 1e300), reward, ended, cut, info),
             "no mask": (seen, reward, ended, cut, {}),
             "nothing legal": (seen, reward, ended, cut, {"action_mask": np.zeros(9, np.int8)}),
             "mask size": (seen, reward, ended, cut, {"action_mask": np.ones(7, np.int8)}),
@@ -673,7 +676,14 @@ class Broken(Counter):
         ("nan", "reward in row 1 is nan, not a finite number"),
         ("no reward", "reward in row 1 is None, not a finite number"),
         ("text reward", "reward in row 1 is 'much', not a finite number"),
-        ("nan obs", "observation in row 1 has NaN"),
+        ("nan obs", "observation in row 1 has nan, not a finite number"),
+        ("inf obs", "observation in row 1 has -inf, not a finite number"),
+        ("last obs", "observation in row 1 has -inf, not a finite number"),
+        pytest.param(
+            "wide obs",
+            "observation in row 1 has inf, not a finite number",
+            marks=pytest.mark.filterwarnings("ignore:overflow"),
+        ),
         ("exits", "raised SystemExit: 3"),
         ("no mask", r"gave no info\['action_mask'\], but reset did"),
         ("nothing legal", "no action is legal in row 1"),
@@ -760,7 +770,7 @@ TEXT = spaces.Dict({"word": spaces.Text(5), "number": spaces.Discrete(3)})
             {"reset": lambda self, seed: sys.exit("no licence")},
             "reset of row 0 raised SystemExit: no licence",
         ),
-        ({"reset": lambda self, seed: (np.full(2, np.nan), {})}, "observation in row 0 has NaN"),
+        ({"reset": lambda self, seed: (np.full(2, np.nan), {})}, "observation in row 0 has nan"),
         (
             {"observation_space": spaces.Dict({"a": SCALAR[0]}), "reset": lambda self, seed: ({}, {})},
             "reset of row 0 gave something unusable.*KeyError",
@@ -783,6 +793,14 @@ def test_an_environment_needs_neither_a_base_class_nor_a_close():
     table.close()
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_an_agent_is_not_asked_about_what_is_not_finite(number):
+    cartpole = games.open("gym:CartPole-v1")
+    assert cartpole.encode(np.zeros(4)).shape == (4,)
+    with pytest.raises(Failure, match=f"gym:CartPole-v1: the observation has {number}, not a finite number"):
+        cartpole.encode(np.array([0, 0, number, 0]))
+
+
 def test_a_nan_is_noticed_in_the_step_that_made_it():
     class Once(Counter):
         def step(self, action):
@@ -791,7 +809,7 @@ def test_a_nan_is_noticed_in_the_step_that_made_it():
 
     table = adapters.GymTable(Once, 1)
     table.reset(0)
-    with pytest.raises(Failure, match="row 0 has NaN"):
+    with pytest.raises(Failure, match="row 0 has nan"):
         table.step(np.zeros(1, np.int32))
 
 
@@ -1113,6 +1131,9 @@ def test_agents_must_share_their_spaces():
         ("none", "a reward in row 0 is not a finite number"),
         ("shape", r"observation in row 0 has shape \(2,\), but observation_space says \(3,\)"),
         ("mask", "the mask in row 0 has shape .4,. and 0 legal actions"),
+        ("nan obs", "observation in row 0 has nan, not a finite number"),
+        ("inf obs", "observation in row 0 has inf, not a finite number"),
+        ("last obs", "observation in row 0 has inf, not a finite number"),
     ],
 )
 def test_broken_zoo_environments_are_named_with_their_row(how, says):
@@ -1127,6 +1148,12 @@ def test_broken_zoo_environments_are_named_with_their_row(how, says):
                 seen = {agent: np.zeros(2, np.float32) for agent in seen}
             if how == "mask":
                 infos = {agent: {"action_mask": np.zeros(4, bool)} for agent in infos}
+            if how.endswith("obs"):
+                seen = {
+                    agent: np.full(3, np.nan if how == "nan obs" else np.inf, np.float32) for agent in seen
+                }
+            if how == "last obs":
+                cuts, self.agents = dict.fromkeys(cuts, True), []
             return seen, rewards, ends, cuts, infos
 
     table = adapters.ZooTable(Cheat, 1)

@@ -25,6 +25,7 @@ from ludus.algos.alphazero.actor import SelfPlay
 from ludus.algos.alphazero.evaluators import CpuNetwork
 from ludus.algos.alphazero.learner import AlphaZeroLearner, packed
 from ludus.algos.alphazero.replay import Replay, find_listed
+from ludus.algos.cuda_graph import rate_of
 from ludus.core import seeds
 from ludus.core.block import Block
 from ludus.core.conformance import Play, check, legal_of, observation_of
@@ -404,6 +405,32 @@ def test_a_few_decisions_can_be_learned_by_heart(rules, request):
 
 
 # ---- whole trainings
+
+
+def test_the_learning_rate_that_is_used_is_told(connect4_block):
+    config = replace(CONFIG, learning_rate=4e-3, learning_rate_end=0.5, learning_starts=1)
+    learner = AlphaZeroLearner(CONNECT4, NET, config)
+    for progress, scale, rate in ((0.0, 1.0, 4e-3), (0.5, 1.0, 3e-3), (1.0, 0.5, 1e-3)):
+        learner.progress, learner.rate_scale = progress, scale
+        told = learner.learn([connect4_block], off_policy=False)
+        assert told["learner/learning_rate"] == pytest.approx(rate)
+        assert told["learner/updates"] > 0 and rate_of(learner.optimiser) == pytest.approx(rate)
+
+
+def test_a_checkpoint_of_a_gpu_is_gone_on_from_on_a_cpu(connect4_block):
+    first, other = (AlphaZeroLearner(CONNECT4, NET, replace(CONFIG, learning_starts=1)) for _ in range(2))
+    first.learn([connect4_block], off_policy=False)
+    kept = first.state_dict()
+    kept["optimiser"]["param_groups"][0].update(lr=torch.tensor(0.5), capturable=True, weight_decay=0.3)
+    other.net.load_state_dict(first.net.state_dict())
+    other.load_state_dict(kept)
+    for learner in (first, other):
+        learner.learn([connect4_block], off_policy=False)
+    (group,) = other.optimiser.param_groups
+    assert not group["capturable"] and group["weight_decay"] == CONFIG.weight_decay
+    assert isinstance(group["lr"], float) and other.replay.added == first.replay.added
+    for mine, its in zip(other.net.parameters(), first.net.parameters(), strict=True):
+        assert torch.equal(mine, its)
 
 
 def fewer(changes):

@@ -14,12 +14,14 @@ import numpy as np
 import psutil
 import pytest
 
-from ludus import games, machine, match, processes
+from commandline import one_line
+from ludus import algos, games, machine, match, processes
 from ludus.config import overlay, resolve
 from ludus.core.errors import Failure, Stopped, Usage
+from ludus.games.adapters import GymTable
 from ludus.store import checkpoint
 from ludus.store.run import EVENTS, read_config, read_lines
-from ludus.training import faults, loop
+from ludus.training import build, faults, loop
 from ludus.training.build import open_game
 from ludus.training.layout import lay_out
 from ludus.training.loop import train
@@ -296,6 +298,16 @@ def test_infinite_observations_are_named(more, cut, trained, importable, monkeyp
         trained("broken_envs:Infinite", switches={"cut": cut}, **more)
 
 
+@pytest.mark.parametrize("more", POOLS[1:], ids=str)
+def test_observations_are_looked_at_where_the_table_does_not(more, trained, importable, monkeypatch):
+    for module in ("pools.local", "remote_table"):
+        monkeypatch.setattr(f"ludus.training.{module}.TRIES", 1)
+    monkeypatch.setattr(GymTable, "finite", True)  # and back again
+    monkeypatch.setattr(GymTable, "_looked_at", GymTable._looked_at)
+    with pytest.raises(Failure, match=r"broken_envs:Unseen: the observation in row \d+ has inf"):
+        trained("broken_envs:Unseen", **more)
+
+
 def test_a_rollback_does_not_turn_the_clock(monkeypatch):
     now = 0.0
     monkeypatch.setattr("ludus.training.meter.time", SimpleNamespace(monotonic=lambda: now))
@@ -314,9 +326,23 @@ def test_a_rollback_does_not_turn_the_clock(monkeypatch):
 # ---- sizes
 
 
-def test_blocks_that_do_not_fit_are_refused_before_anything_starts(ludus, tmp_path):
-    code, _, err = ludus("train", "tictactoe", "--preset", "test", "--rows", "1000000000", "--run", "run")
-    assert code == 2 and "GiB are free: lower --rows" in err and not (tmp_path / "run").exists()
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("tictactoe --preset test --rows 1000000000", "--rows"),
+        ("tictactoe --algo alphazero --rows 1000000000", "--rows"),  # its speed would be measured first
+        ("gym:CartPole-v1 --steps 1000000000", "--rows"),
+        ("tictactoe --algo alphazero --alphazero.replay-buffer 1000000000000", "--alphazero.replay-buffer"),
+        ("tictactoe --algo alphazero --alphazero.replay-buffer 1000000000000 --sync", "--alphazero.replay-"),
+    ],
+)
+def test_what_does_not_fit_into_memory_is_refused_before_anything_starts(
+    words, said, ludus, monkeypatch, tmp_path
+):
+    for module in (build, loop):
+        monkeypatch.setattr(module, "make_pool", lambda *args, **kwargs: pytest.fail("a pool was made"))
+    code, _, err = ludus("train", *words.split(), "--run", "run")
+    assert code == 2 and f"GiB are free: lower {said}" in one_line(err) and not (tmp_path / "run").exists()
 
 
 def test_workers_are_as_many_as_there_is_memory_for_their_blocks(monkeypatch):
@@ -326,6 +352,22 @@ def test_workers_are_as_many_as_there_is_memory_for_their_blocks(monkeypatch):
     assert lay_out(config, open_game(config)).workers > 8
     config = overlay(config, {"rows": 2**19}, "test")
     assert 1 <= lay_out(config, open_game(config)).workers < 8
+
+
+def test_workers_leave_room_for_what_the_learner_keeps(monkeypatch):
+    monkeypatch.setattr(machine, "usable_cores", lambda: 16)
+    monkeypatch.setattr(machine, "memory_bytes", lambda: (64 * 2**30, 16 * 2**30))
+    config = resolve("tictactoe", "test", algo="alphazero")
+    game = open_game(config)
+    (each,) = algos.find("alphazero").kept_bytes(config, game.spec).values()
+    large = int(0.8 * 16 * 2**30 * config.settings.replay_buffer / each)
+    workers = [
+        lay_out(
+            overlay(config, {"device": "cpu", "alphazero": {"replay_buffer": room}}, "test"), game
+        ).workers
+        for room in (config.settings.replay_buffer, large)
+    ]
+    assert 1 <= workers[1] < workers[0] / 2
 
 
 def test_only_workers_that_are_there_have_blocks(monkeypatch, trained):

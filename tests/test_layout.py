@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -9,20 +10,21 @@ import pytest
 from ludus import algos, machine
 from ludus.config import overlay, resolve
 from ludus.core.errors import Usage
+from ludus.training import loop, measure
 from ludus.training.build import flat_weights, make_pool, open_game
 from ludus.training.layout import Sizer, lay_out
-from ludus.training.measure import measured_layout
-from trainings import wait_until, workers_of
+from ludus.training.measure import measured_layout, sized
+from trainings import limit, wait_until, workers_of
 
 QUIET = {"memory": 0.3, "others": 0.0, "idle": 0.0, "waiting": 0.3}
 
 
 @pytest.fixture
 def pieces():
-    """Everything a pool is made of, for tic-tac-toe with some changes."""
+    """Everything a pool is made of, for a game with some changes."""
 
-    def make(**changes):
-        config = overlay(resolve("tictactoe", "test"), changes, "test")
+    def make(name: str = "tictactoe", **changes):
+        config = overlay(resolve(name, "test", algo=changes.get("algo")), changes, "test")
         game = open_game(config)
         learner = algos.find(config.algo).make_learner(config, game, "cpu")
         return config, game, learner
@@ -123,3 +125,74 @@ def test_inference_is_measured_both_ways_and_the_learner_is_left_as_it_was(piece
     assert "measured decisions/s: central" in layout.why and "local" in layout.why
     assert all((before[name] == tensor).all() for name, tensor in net.state_dict().items())
     assert time.monotonic() - begun < 30 and workers_of(psutil.Process()) == []
+
+
+def test_games_that_hang_while_inference_is_measured_are_left_to_workers(pieces, importable):
+    config, game, learner = pieces(
+        "broken_envs:Slow", switches={"first": 1e6}, inference="central", workers="2", seconds=1.0
+    )
+    net, central, begun = learner.net, lay_out(config, game), time.monotonic()
+    layout = measured_layout(
+        config, game, central, learner, lambda one: make_pool(config, game, net, one, flat_weights(net))
+    )
+    assert layout.pool == "process" and "central inference gave no block within 1 s" in layout.why
+    assert time.monotonic() - begun < limit(15) and workers_of(psutil.Process()) == []
+
+
+def test_it_is_told_that_inference_is_measured(trained, monkeypatch):
+    monkeypatch.setattr(measure, "SECONDS", 0.1)
+    as_with_gpu = {"inference": "central"}
+    monkeypatch.setattr(loop, "lay_out", lambda config, game: lay_out(overlay(config, as_with_gpu, ""), game))
+    said: list[str] = []
+    trained("tictactoe", status=said.append, workers="2", decisions=1)
+    assert said[0].startswith("measuring whether inference is faster") and said[1] == "starting 2 workers"
+
+
+class Clock:
+    """Time that passes only while a pool is waited for, and a pool that counts so many beats a second."""
+
+    workers = 1
+
+    def __init__(self, beats_per_s: float) -> None:
+        self.beats_per_s, self.now, self.closed = beats_per_s, 0.0, False
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def beats(self) -> int:
+        return int(self.beats_per_s * self.now)
+
+    def receive(self, give_up):
+        while not give_up():
+            self.now += 1 / 1024
+        return []
+
+    def release(self, deliveries) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("decisions_per_s", "given", "size"),
+    [
+        (3, {}, (16, 1)),  # fewer rows make the network's batches too small
+        (50, {}, (100, 1)),
+        (1_000, {}, (128, 15)),
+        (100_000, {}, (128, 64)),
+        (50, {"rows": 32}, (32, 3)),
+        (3, {"rows": 32}, (32, 1)),
+        (3, {"steps": 8}, (128, 8)),
+        (3, {"sync": True}, (128, 64)),
+    ],
+)
+def test_blocks_of_searched_games_take_two_seconds(decisions_per_s, given, size, pieces, monkeypatch):
+    config, game, _ = pieces(algo="alphazero", **{"rows": 0, "steps": 0, **given})
+    clock = Clock(decisions_per_s * algos.find("alphazero").beats_per_decision(config))
+    monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter=clock.perf_counter))
+    tried: list[tuple[int, int]] = []
+    found = sized(config, game, lambda one: (tried.append((one.rows, one.steps)), clock)[1])
+    assert found.steps == size[1] and found.rows == pytest.approx(size[0], rel=0.02)
+    measured = not (given.keys() & {"steps", "sync"})
+    assert tried == ([(given.get("rows", 128), 64)] if measured else []) and clock.closed == measured

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ludus.core import seeds
-from ludus.core.dice import next64
+from ludus.core.dice import legal_choice, next64
 
 WORKERS, ROWS, DRAWS = 8, 64, 256
 
@@ -46,3 +46,14 @@ def test_the_same_name_gives_the_same_stream():
 
 def test_a_row_does_not_depend_on_how_many_there_are():
     assert (seeds.rows(3, 100, "a")[:8] == seeds.rows(3, 8, "a")).all()
+
+
+def test_a_choice_without_a_legal_action_stays_inside_its_row():
+    legal, out = np.ones((3, 20), bool), np.full(3, -1, np.int32)
+    legal[1] = False
+    legal[2, :17] = False
+    legal_choice(legal, seeds.rows(1, 3), out)
+    assert 0 <= out[0] < 20 and out[1] == 0 and 17 <= out[2] < 20
+    nothing = np.full(2, -1, np.int32)
+    legal_choice(np.zeros((2, 0), bool), seeds.rows(1, 2), nothing)
+    assert nothing.tolist() == [0, 0]

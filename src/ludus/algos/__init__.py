@@ -280,6 +280,10 @@ class Algorithm:
         """Whether each worker imports torch."""
         return not config.net.is_plain(spec)
 
+    def kept_bytes(self, config: "Config", spec: Spec) -> dict[str, int]:
+        """Memory that the learner keeps beside network and blocks, by the setting that says how much."""
+        return {}
+
     def beats_per_decision(self, config: "Config") -> float:
         """How often an actor counts `beat[0]` up for a decision."""
         return 1 / config.rows

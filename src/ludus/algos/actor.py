@@ -10,10 +10,8 @@ import numpy as np
 from ludus.algos import Plan, Policy, Seating
 from ludus.core import seeds
 from ludus.core.block import Block
-from ludus.core.errors import Failure
-from ludus.core.observation import first_not_finite
 from ludus.core.report import Cancelled, Report
-from ludus.core.table import Table, Turn
+from ludus.core.table import Table, Turn, refuse_infinite
 
 
 class StepActor:
@@ -31,7 +29,8 @@ class StepActor:
         """Seconds of what is not inference in `decide`, of the block that is being filled."""
         self.idle_since = time.perf_counter()
         self.counted = np.zeros(len(self.spec.counters))  # by the table, until the last block
-        self.turn = seating.start(table.reset(seeds.derive(plan.seed, "worker", index, "table")))
+        first = table.reset(seeds.derive(plan.seed, "worker", index, "table"))
+        self.turn = self._looked_at(seating.start(first))
 
     def decide(self, turn: Turn, block: Block, t: int) -> np.ndarray:
         """Actions for all rows; writes what is to be learned from them at step t of the block."""
@@ -55,10 +54,9 @@ class StepActor:
                 raise Cancelled
             self.beat[1] = t * block.rows
             start = clock()
-            self.refuse_infinite(self.turn.obs, self.every)
             actions = self.decide(self.turn, block, t)
             decided = clock()
-            self.turn = self.seating.step(actions, report)
+            self.turn = self._looked_at(self.seating.step(actions, report))
             self.beat[0] += 1
             self.note(self.turn, block, t)
             took = clock() - decided
@@ -85,13 +83,10 @@ class StepActor:
         self.seating.restore(snapshot["seating"])
         seeds.thaw(self.rng, snapshot["rng"])
 
-    def refuse_infinite(self, obs: np.ndarray, rows: np.ndarray) -> None:
-        """One of them would turn all weights into NaN. rows: int64 [N], whose observations they are"""
-        if self.table.finite or (found := first_not_finite(obs)) is None:
-            return
-        row, number = rows[found[0]], found[1]
-        problem = f"has {number}, not a finite number"
-        raise Failure(f"{self.spec.game}: the observation in row {row} {problem}")
+    def _looked_at(self, turn: Turn) -> Turn:
+        if not self.table.finite:
+            refuse_infinite(turn, self.spec.game)
+        return turn
 
 
 def _never() -> bool:

@@ -32,19 +32,21 @@ def uniforms(rng, out):
 
 @njit
 def legal_choice(legal, rng, out):
-    """A uniformly random legal action for each row. legal: bool [N, A]; out: int32 [N]"""
+    """A uniformly random legal action for each row; 0 where none is. legal: bool [N, A]; out: int32 [N]"""
     n, actions = legal.shape
     marks = legal.view(np.uint8)  # bytes add up in vectors, bools don't: 6x
     for i in range(n):
         count = np.int32(0)
         for a in range(actions):
             count += np.int32(marks[i, a])
-        out[i] = nth_mark(marks[i], np.int32(below(rng[i], count)))
+        nth = np.int32(below(rng[i], count))
+        out[i] = nth_mark(marks[i], nth) if count else 0
 
 
 @njit
 def nth_mark(marks, nth):
-    """The place of the nth 1 (from 0) among bytes of 0 and 1; whole stretches are skipped at a time."""
+    """The place of the nth 1 (from 0) among bytes of 0 and 1, len(marks) if there are not so many; whole
+    stretches are skipped at a time."""
     at = 0
     while at + STRETCH <= len(marks):
         here = np.int32(0)
@@ -54,7 +56,7 @@ def nth_mark(marks, nth):
             break
         nth -= here
         at += STRETCH
-    while nth > 0 or marks[at] == 0:
+    while at < len(marks) and (nth > 0 or marks[at] == 0):
         nth -= marks[at]
         at += 1
     return at

@@ -7,6 +7,7 @@ import numpy as np
 
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
+from ludus.core.observation import first_not_finite
 from ludus.core.rules import Advances, Rules
 from ludus.core.spec import Spec
 
@@ -51,7 +52,7 @@ class Table(Protocol):
     spec: Spec
     rows: int
     finite: bool = False
-    """Whether observations are known to be finite numbers; else they are looked at."""
+    """Whether it gives finite observations alone, or raises `Failure`; else whoever steps it has to look."""
 
     def reset(self, seed: int) -> Turn: ...
 
@@ -180,6 +181,16 @@ class RulesTable(Table):
         self.rules.observe(self.states, self._obs)
         seat = self.rules.seat(self.states).copy()  # rules may give a view, which changes with the states
         return Turn(self._obs, self._legal, seat, self._reward, ended, self._never, finished)
+
+
+def refuse_infinite(turn: Turn, game: str) -> None:
+    """Name the first row whose observation has NaN or infinity: one would turn all weights into NaN."""
+    found = first_not_finite(turn.obs)
+    if found is None and turn.last_obs is not None:
+        found = first_not_finite(turn.last_obs.obs)
+        found = found and (turn.last_obs.rows[found[0]], found[1])
+    if found is not None:
+        raise Failure(f"{game}: the observation in row {found[0]} has {found[1]}, not a finite number")
 
 
 def refuse_illegal(legal: np.ndarray, rows: Iterable[int], actions: np.ndarray, game: str) -> None:

@@ -14,7 +14,7 @@ from ludus.core.game import CHAMPION, Game, refuse_random
 from ludus.nets.net import flat_size, flatten
 from ludus.search.bot import warm_up
 from ludus.training import pools, preload
-from ludus.training.layout import Layout, check, filled, local
+from ludus.training.layout import Layout, check, filled, local, refuse_too_large
 from ludus.training.measure import sized
 from ludus.training.opponents import PAST, SELF, parse_mix
 from ludus.training.players import champion_policy
@@ -44,10 +44,12 @@ def sized_config(config: Config, game: Game, status: Callable[[str], None]) -> C
     """With rows and steps, which are measured if they are left to us."""
 
     def tried(config: Config) -> Pool:
+        one = dataclasses.replace(config, workers="1", sync=True)
+        layout = local(one, game, "cpu")
+        refuse_too_large(one, game, layout)
         status(f"measuring how fast {config.game} is")
         net = algos.find(config.algo).make_learner(config, game, "cpu").net
-        one = dataclasses.replace(config, workers="1", sync=True)
-        return make_pool(one, game, net, local(one, game, "cpu"), flat_weights(net))
+        return make_pool(one, game, net, layout, flat_weights(net))
 
     return sized(config, game, tried)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -63,23 +64,48 @@ def lay_out(config: Config, game: Game) -> Layout:
     if config.pool == "ray":
         why = f"workers on a Ray cluster; beside the learner, {layout.why}"
         layout = dataclasses.replace(layout, pool="ray", why=why)
-    _refuse_too_large(config, game, layout)
+    refuse_too_large(config, game, layout)
     return layout
 
 
-def _refuse_too_large(config: Config, game: Game, layout: Layout) -> None:
-    """Before anything starts: a block that doesn't fit kills whoever writes to it."""
-    workers, free = max(layout.workers, 1), machine.memory_bytes()[1]
-    if layout.pool == "central" and layout.device == "cuda":
-        free = min(free, torch.cuda.mem_get_info()[0])
+class Need(NamedTuple):
+    size: int
+    """Bytes."""
+    what: str
+    flags: str
+    """What to lower."""
+
+
+def refuse_too_large(config: Config, game: Game, layout: Layout) -> None:
+    """Before anything starts: memory that isn't there kills whoever writes to it."""
+    workers = max(layout.workers, 1)
     # The learner joins the blocks of all workers to one batch.
-    needed = workers * (_blocks_bytes(config, game, layout.overlap) + _block_bytes(config, game))
+    size = workers * (_blocks_bytes(config, game, layout.overlap) + _block_bytes(config, game))
+    what = f"blocks of {config.rows:,} rows x {config.steps:,} steps for {counted(workers)}"
+    needs = [Need(size, what, "--rows, --steps or --workers")]
+    if layout.pool == "central" and layout.device == "cuda":
+        _refuse_more(needs, torch.cuda.mem_get_info()[0])
+    for setting, size in _kept_bytes(config, game).items():
+        flag = f"--{algos.group_of(config.algo)}.{setting.replace('_', '-')}"
+        needs.append(Need(size, f"the {setting.replace('_', ' ')}", flag))
+    _refuse_more(needs, machine.memory_bytes()[1])
+
+
+def _refuse_more(needs: list[Need], free: int) -> None:
+    needed, most = sum(need.size for need in needs), max(needs)
     if needed > free:
         raise Usage(
-            f"blocks of {config.rows:,} rows x {config.steps:,} steps for {workers} workers need "
-            f"{needed / 2**30:,.1f} GiB, but {free / 2**30:,.1f} GiB are free: "
-            "lower --rows, --steps or --workers"
+            f"{needed / 2**30:,.1f} GiB are needed, most of it for {most.what}, "
+            f"but {free / 2**30:,.1f} GiB are free: lower {most.flags}"
         )
+
+
+def counted(workers: int) -> str:
+    return f"{workers} worker{'s' if workers > 1 else ''}"
+
+
+def _kept_bytes(config: Config, game: Game) -> dict[str, int]:
+    return algos.find(config.algo).kept_bytes(config, game.spec)
 
 
 def _block_bytes(config: Config, game: Game) -> int:
@@ -117,7 +143,7 @@ def local(config: Config, game: Game, device: str) -> Layout:
 
 def _bearable(config: Config, game: Game, overlap: bool) -> int:
     """Workers for which there is memory; at least one."""
-    _, free = machine.memory_bytes()
+    free = machine.memory_bytes()[1] - sum(_kept_bytes(config, game).values())
     each = WORKER_BYTES
     each += TORCH_BYTES if algos.find(config.algo).needs_torch(config, game.spec) else 0
     each += _blocks_bytes(config, game, overlap) + _block_bytes(config, game)

@@ -24,7 +24,7 @@ from ludus.store.outlets import Outlets
 from ludus.store.run import LOG, Run, keep_sizes, quoted
 from ludus.store.start import Bare
 from ludus.training.build import flat_weights, make_pool, open_game, sized_config
-from ludus.training.layout import Layout, Sizer, lay_out
+from ludus.training.layout import Layout, Sizer, counted, lay_out
 from ludus.training.league import League
 from ludus.training.measure import measured_layout
 from ludus.training.meter import Meter
@@ -146,7 +146,7 @@ class Training:
         self.saving = Saving(self, kept)
         self.vector = flat_weights(self.learner.net)
         self.layout = self._chosen(layout, start)
-        audience.status(f"starting {_workers(max(1, self.layout.workers))}")
+        audience.status(f"starting {counted(max(1, self.layout.workers))}")
         self.pool = self._make_pool(self.layout, start)
         self.league = League(self.pool, self.vector, config.decisions)
         if kept:
@@ -303,7 +303,7 @@ class Training:
         return self._overdue(stop)
 
     def _waiting(self, first: bool) -> str:
-        progress, workers = self.pool.progress(), _workers(self.pool.workers)
+        progress, workers = self.pool.progress(), counted(self.pool.workers)
         if progress is None:
             return f"starting {workers}"
         return f"{workers}, {'first ' if first else ''}block {100 * progress:.0f} %"
@@ -345,6 +345,7 @@ class Training:
         """Where inference runs, measured if that is left to us."""
         if self.config.inference != "auto" or layout.pool != "central" or self.config.sync:
             return layout
+        self.audience.status("measuring whether inference is faster beside the learner or in the workers")
         return measured_layout(
             self.config, self.game, layout, self.learner, lambda one: self._make_pool(one, start)
         )
@@ -362,7 +363,3 @@ class Training:
         if threads != torch.get_num_threads():
             torch.set_num_threads(threads)
             self.run.event("threads", count=threads, reason=f"other programs use {room['others']:.1f} cores")
-
-
-def _workers(count: int) -> str:
-    return f"{count} worker{'s' if count > 1 else ''}"

@@ -49,7 +49,7 @@ def sized(config: Config, game: Game, make_pool: Callable[[Config], Pool]) -> Co
 
 def _decisions_per_s(pool: Pool, config: Config) -> float:
     """Of one worker; 0 if it makes none in time."""
-    _play(pool, min(PATIENCE_S, config.seconds or PATIENCE_S), until=1)
+    _play(pool, _patience_s(config), until=1)
     before, start = pool.beats(), time.perf_counter()
     if not before:
         return 0.0
@@ -61,7 +61,7 @@ def _decisions_per_s(pool: Pool, config: Config) -> float:
 def measured_layout(
     config: Config, game: Game, central: Layout, learner: Learner, make_pool: Callable[[Layout], Pool]
 ) -> Layout:
-    """The faster of central and local inference, and by how much."""
+    """The faster of central and local inference, and by how much; local, if central plays nothing in time."""
     other = local(config, game, central.device)
     algorithm = algos.find(config.algo)
     speed = {}
@@ -69,20 +69,28 @@ def measured_layout(
         pool = make_pool(layout)
         try:
             if algorithm.searches:
-                speed[layout] = _beats_per_s(pool, config.rows) / algorithm.beats_per_decision(config)
+                speed[layout] = _beats_per_s(pool, config) / algorithm.beats_per_decision(config)
             else:
-                speed[layout] = _speed(layout, learner, pool)
+                speed[layout] = _speed(layout, learner, pool, _patience_s(config))
         finally:
             pool.close()
+        if not speed[central]:
+            why = f"central inference gave no block within {_patience_s(config):.0f} s"
+            return dataclasses.replace(other, why=f"{other.why} ({why})")
     best = max(speed, key=lambda layout: speed[layout])
     names = {central: "central", other: "local"}
     told = ", ".join(f"{names[layout]} {speed[layout]:,.0f}" for layout in speed)
     return dataclasses.replace(best, why=f"{best.why} (measured decisions/s: {told})")
 
 
-def _beats_per_s(pool: Pool, rows: int) -> float:
+def _patience_s(config: Config) -> float:
+    """The clock of `--seconds` doesn't run yet, but nobody wants to wait longer than that."""
+    return min(PATIENCE_S, config.seconds or PATIENCE_S)
+
+
+def _beats_per_s(pool: Pool, config: Config) -> float:
     """Of all workers. Blocks of whole games would take too long to wait for."""
-    _play(pool, PATIENCE_S, until=rows * pool.workers)
+    _play(pool, _patience_s(config), until=config.rows * pool.workers)
     before, start = pool.beats(), time.perf_counter()
     _play(pool, 2 * SECONDS)
     return (pool.beats() - before) / (time.perf_counter() - start)
@@ -99,17 +107,24 @@ def _play(pool: Pool, seconds: float, until: float = float("inf")) -> None:
         pool.release(pool.receive(enough))
 
 
-def _speed(layout: Layout, learner: Learner, pool: Pool) -> float:
-    """Decisions/s that playing and learning would reach together."""
+def _speed(layout: Layout, learner: Learner, pool: Pool, patience_s: float) -> float:
+    """Decisions/s that playing and learning would reach together; 0 if blocks don't come in time."""
+    until = time.perf_counter() + patience_s
+
+    def late() -> bool:
+        return time.perf_counter() > until
+
     kept = copy.deepcopy(learner.state_dict())
     try:
-        pool.release(pool.receive())  # the first block pays for starting
+        pool.release(pool.receive(late))  # the first block pays for starting
         start, decisions = time.perf_counter(), 0
         while True:
-            deliveries = pool.receive()
+            deliveries = pool.receive(late)
+            if not deliveries:
+                return 0.0
             decisions += sum(delivery.block.decisions for delivery in deliveries)
             playing = (time.perf_counter() - start) / decisions
-            if time.perf_counter() - start > SECONDS:
+            if time.perf_counter() - start > SECONDS or late():
                 break
             pool.release(deliveries)
         learning = _learning(learner, [delivery.block for delivery in deliveries], layout.overlap)

@@ -21,9 +21,9 @@ from ludus.core.errors import Failure, Usage
 from ludus.core.game import Game
 from ludus.core.report import Cancelled
 from ludus.core.spec import Spec
-from ludus.core.table import Finished, LastSeen, Table, Turn
+from ludus.core.table import Finished, LastSeen, Table, Turn, refuse_infinite
 from ludus.store.log import take_output
-from ludus.training.faults import TRIES, Fault, patience_s
+from ludus.training.faults import KILLED_TRIES, TRIES, Fault, patience_s
 from ludus.training.pools import LEAVE_S
 from ludus.training.weights import Shared
 
@@ -33,6 +33,8 @@ NAP_S = 0.05
 """Longest sleep without a look: a sign given at the moment of falling asleep is not lost."""
 PATIENCE_S = 60.0
 """A process that answers nothing for so long counts as hung, unless its games are known to be as slow."""
+PROVEN_STEPS = 128
+"""Steps, about a block's, after which failures of earlier processes don't count any more."""
 CALLER, SERVER = 0, 1
 ALL, RESET, STOP = -1, -2, -3
 TURN = ("obs", "legal", "seat", "reward", "ended", "truncated")
@@ -144,6 +146,8 @@ def columns(spec: Spec) -> list[Column]:
 
 
 class RemoteTable(Table):
+    finite = True  # its process looks
+
     def __init__(self, context: Any, game: Game, rows: int, log: str = "") -> None:
         """log: file for whatever the games print"""
         spec = game.spec
@@ -174,7 +178,9 @@ class RemoteTable(Table):
         if rows is not None:
             self._shared_turn["moved"][: len(rows)] = rows
         if self._ask(ALL if rows is None else len(rows)):
-            self._failures = 0
+            self._steps += 1
+            if self._steps >= PROVEN_STEPS:
+                self._failures = 0
             return self._shared_turn.read()
         return self._cut_off()
 
@@ -216,7 +222,7 @@ class RemoteTable(Table):
         self._shared_turn.numbers[:] = 0
         self._counted_before += self._shared_turn["counters"][0]
         self._shared_turn["counters"][:] = 0
-        self._unheard, self._slowest_s = False, None
+        self._unheard, self._slowest_s, self._steps = False, None, 0
         pipe, theirs = self._context.Pipe()
         args = (*self._made_of, self._shared, theirs)
         self._process = self._context.Process(target=serve, args=args, name="ludus-table", daemon=True)
@@ -234,7 +240,7 @@ class RemoteTable(Table):
         said = fault.line if fault else "hung" if code is None else f"died (exit code {code})"
         if fault and fault.final:
             raise Usage(said) from RuntimeError(fault.traceback)
-        if self._failures > TRIES:
+        if self._failures > (KILLED_TRIES if code == -9 and not fault else TRIES):
             cause = RuntimeError(fault.traceback) if fault else None
             raise Failure(f"a table's process failed {self._failures} times: {said}") from cause
         self.replaced, self.replaced_at = self.replaced + 1, time.monotonic()
@@ -262,7 +268,10 @@ def serve(
     try:
         table = games.open(game, **switches).table(rows)
         while signal.listen(float("inf")) and shared_turn.asked[0] != STOP:
-            shared_turn.write(_answer(table, shared_turn))
+            turn = _answer(table, shared_turn)
+            if not table.finite:
+                refuse_infinite(turn, spec.game)
+            shared_turn.write(turn)
             shared_turn["counters"][0] = table.counters()
             signal.tell()
         table.close()

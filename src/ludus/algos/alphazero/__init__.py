@@ -13,7 +13,7 @@ import numpy as np
 
 from ludus import algos
 from ludus.algos import Actor, Central, Learner, Opponent, Plan, Policy, Seating
-from ludus.core.block import Column
+from ludus.core.block import Column, block_bytes
 from ludus.core.errors import Usage
 from ludus.core.game import Game
 from ludus.core.ranges import Count, NotNegative, Positive, Range, Share, Whole
@@ -183,6 +183,10 @@ class AlphaZero(algos.Algorithm):
 
     def needs_torch(self, config: "TrainConfig", spec: Spec) -> bool:
         return True
+
+    def kept_bytes(self, config: "TrainConfig", spec: Spec) -> dict[str, int]:
+        decisions = block_bytes(record(config.settings, spec), 1, config.settings.replay_buffer)
+        return {"replay_buffer": 2 * decisions}  # a checkpoint takes a copy
 
     def beats_per_decision(self, config: "TrainConfig") -> float:
         """A beat is an evaluated position."""

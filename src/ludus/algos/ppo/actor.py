@@ -108,7 +108,6 @@ class PpoActor(StepActor):
             return 0.0
         worth = np.where(cut[:, None], np.nan, np.zeros((1, self.spec.seats)))
         if last is not None:
-            self.refuse_infinite(last.obs, last.rows)
             memory = self.memory.at(last.rows, last.seats) if self.memory else None
             worth[last.rows] = 0
             worth[last.rows, last.seats] = self.policy.value(last.obs, memory)

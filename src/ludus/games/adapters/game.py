@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from ludus import processes
+from ludus.core.errors import Failure
 from ludus.core.film import Chooser, Film
 from ludus.core.game import Game, Switches, merged
+from ludus.core.observation import first_not_finite
 from ludus.core.spec import Spec
 from ludus.core.table import Table
 from ludus.games import adapters
@@ -43,7 +45,10 @@ class EnvGame(Game):
     def encode(self, seen: Any) -> np.ndarray:
         from ludus.games.adapters.spaces import fitted
 
-        return fitted(self._sample.view, seen, 0, self.name)
+        obs = fitted(self._sample.view, seen, 0, self.name)
+        if (found := first_not_finite(obs[None])) is not None:
+            raise Failure(f"{self.name}: the observation has {found[1]}, not a finite number")
+        return obs
 
     @classmethod
     def presets(cls, name: str) -> dict[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ from gymnasium.wrappers import FrameStackObservation, OrderEnforcing, PassiveEnv
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
 from ludus.core.spec import Padding, Part, Spec
-from ludus.core.table import Finished, LastSeen, Table, Turn
+from ludus.core.table import Finished, LastSeen, Table, Turn, refuse_infinite
 from ludus.games.adapters.load import Factory, close_all, gym_factory, make_all, name_of
 from ludus.games.adapters.spaces import action_form, fitted, obs_form, space_of
 
@@ -27,6 +27,8 @@ RAISED = object()
 
 class GymTable(Table):
     """N environments of one kind, one after the other. A finished episode starts anew in the same step."""
+
+    finite = True
 
     def __init__(self, source: str | Factory, rows: int, name: str = "", /, **kwargs: Any) -> None:
         """source: what follows `gym:`, or a function or class that makes one environment of `kwargs`.
@@ -86,11 +88,12 @@ class GymTable(Table):
             except Exception as error:
                 problem = f"gave something unusable ({type(error).__name__}: {error})"
                 raise Failure(f"{self.name}: reset of row {row} {problem}") from error
-        self._refuse_nan()
         for array in (self._reward, self._ended, self._truncated, self._return, self._began):
             array[:] = 0
         self._clock = 0
-        return Turn(self._obs, self._legal, self._seat, self._reward, self._ended, self._truncated)
+        return self._looked_at(
+            Turn(self._obs, self._legal, self._seat, self._reward, self._ended, self._truncated)
+        )
 
     def step(self, actions: np.ndarray, rows: np.ndarray | None = None) -> Turn:
         """actions: int32 [N], or float32 [N, *shape]; with `rows`, only those move and have an action."""
@@ -120,13 +123,12 @@ class GymTable(Table):
             raise
         except (Exception, SystemExit) as error:
             self._blame(row, result, error)
-        self._refuse_nan()
         self._refuse_late_mask(info)
         self._pay(paid)
         if rows is not None:
             self._began += 1
             self._began[rows] -= 1
-        return self._turn(done)
+        return self._looked_at(self._turn(done))
 
     def close(self) -> None:
         close_all(self.envs, self.name)
@@ -199,12 +201,13 @@ class GymTable(Table):
         """The observation as one array."""
         return fitted(self.view, seen, row, self.name)
 
-    def _refuse_nan(self) -> None:
-        """One product tells for all rows: NaN stays in it, and so does infinity, which may be meant."""
-        if self._obs.dtype.kind == "f" and not math.isfinite(self._flat_obs.dot(self._flat_obs)):
-            bad = np.isnan(self._obs.reshape(self.rows, -1)).any(axis=1)
-            if bad.any():
-                raise Failure(f"{self.name}: the observation in row {bad.argmax()} has NaN")
+    def _looked_at(self, turn: Turn) -> Turn:
+        """One product tells for all rows: NaN and infinity stay in it. If it is not finite, it may just be
+        too large."""
+        plain = self._obs.dtype.kind == "f" and turn.last_obs is None
+        if not plain or not math.isfinite(self._flat_obs.dot(self._flat_obs)):
+            refuse_infinite(turn, self.name)
+        return turn
 
     def _pay(self, paid: list[Any]) -> None:
         """One sum tells whether all are numbers: NaN and infinity stay in it, other things can't be added."""

@@ -16,7 +16,7 @@ from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWr
 from ludus.core import seeds
 from ludus.core.errors import Failure, Usage
 from ludus.core.spec import Spec
-from ludus.core.table import Finished, LastSeen, Table, Turn
+from ludus.core.table import Finished, LastSeen, Table, Turn, refuse_infinite
 from ludus.games.adapters.load import Factory, close_all, make_all, name_of, zoo_factory
 from ludus.games.adapters.spaces import action_form, fitted, obs_form
 
@@ -25,6 +25,8 @@ MASK = "action_mask"
 
 class ZooTable(Table):
     """N environments of one kind. A seat is an agent's place in `possible_agents`."""
+
+    finite = True
 
     def __init__(self, source: str | Factory, rows: int, name: str = "", /, **kwargs: Any) -> None:
         """source: what follows `zoo:`, or a function or class that makes one environment of `kwargs`.
@@ -183,9 +185,11 @@ class ZooTable(Table):
                 rows, seats, obs = zip(*self._last_seen, strict=True)
                 last_obs = LastSeen(np.array(rows), np.array(seats), np.stack(obs).astype(self.view.dtype))
                 self._last_seen.clear()
-        return Turn(
+        turn = Turn(
             self._obs, self._legal, self._seat, self._reward, self._ended, self._truncated, finished, last_obs
         )
+        refuse_infinite(turn, self.name)
+        return turn
 
     def _blame(self, row: int, doing: str, error: BaseException) -> NoReturn:
         if isinstance(error, Failure):

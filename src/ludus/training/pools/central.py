@@ -31,7 +31,7 @@ class CentralPool:
 
     def __init__(self, made_of: PoolPlan) -> None:
         plan = made_of.plan
-        self.workers, self._version, self._cancelled = plan.workers, 0, False
+        self.workers, self._version, self._started, self._cancelled = plan.workers, 0, False, False
         self._past = Past(made_of.context, made_of.vector)
         game = games.open(plan.game, **plan.switches)
         central = algos.find(plan.algo).make_central(
@@ -85,7 +85,8 @@ class CentralPool:
 
     def receive(self, give_up: Callable[[], bool] = never) -> list[Delivery]:
         """What is finished; of every group a block, if the learner wants them together."""
-        if not self._threads[0].is_alive():
+        if not self._started:
+            self._started = True
             for index, thread in enumerate(self._threads):
                 thread.start()
                 for slot in range(len(self._blocks[index])):
