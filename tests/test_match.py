@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from commandline import one_line
 from ludus import api, games, match
@@ -115,7 +116,8 @@ def test_progress_at_a_table_goes_to_the_end(ludus, monkeypatch):
     assert shares == sorted(shares) and len(shares) > 3 and shares[-1] == 1.0
     told = {"decisions": 1, "workers": "0", "eval_every": 0}
     run = api.train("zoo:classic/tictactoe_v3", preset="test", run="run", **told)
-    monkeypatch.setattr(command.console, "_force_terminal", True)
+    screen = Console(force_terminal=True, force_interactive=True, color_system=None, _environ={})
+    monkeypatch.setattr(command, "console", screen)
     assert re.search(r"run - random.* 100 %", ludus("eval", str(run), "--games", "8")[1])
     assert re.search(
         r"random.* 100 %", ludus("eval", "gym:CartPole-v1", "--bots", "random", "--games", "4")[1]
