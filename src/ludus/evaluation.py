@@ -86,8 +86,7 @@ class Evaluator:
         if self._last < 0:
             self._begun, self._last, self._last_s = began, before, began
             if self.game.rules is None:  # now: its process starts while the training goes on
-                with self._family.joined():
-                    self._table = self._open_table()
+                self._table = self._open_table()
         if last or (self._job is None and self._due(before, decisions, began)):
             self._job = self._evaluate(weights(), decisions)
             self._last, self._last_s = decisions, began
@@ -149,7 +148,8 @@ class Evaluator:
     def _open_table(self) -> Table:
         config = self.config
         if config.workers == "0":
-            return self.game.table(ROWS)
+            with self._family.joined():
+                return self.game.table(ROWS)
         context = processes.make_context(config.start_method, announce(config, self.game))
         table = RemoteTable(context, self.game, ROWS, str(folder_of(config) / LOG))
         table.cancelled = self._is_cancelled

@@ -114,10 +114,10 @@ def start_fork_server(preload: Sequence[str]) -> None:
 
 def end(process: Any, patience_s: float = 0.0) -> None:
     """End a process and all that it started. patience_s: for leaving by itself"""
-    if process.is_alive():
+    if process.is_alive() and not _is_dead(process.pid):
         family = children(process.pid)
-    else:  # one that failed or was killed has left children, perhaps in sessions of their own
-        family = _marked(process.mark) if process.exitcode else set()
+    else:  # one that was killed has left its children, perhaps in sessions of their own
+        family = set() if process.exitcode == 0 else _marked(process.mark)
     process.join(max(0.0, patience_s))
     if process.is_alive():
         process.kill()
@@ -125,6 +125,14 @@ def end(process: Any, patience_s: float = 0.0) -> None:
     kill(family)
     process.join()
     _running.discard(process)
+
+
+def _is_dead(pid: int) -> bool:
+    """Sooner than `is_alive` knows, which waits for the fork server's word."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return True
 
 
 def children(pid: int | None = None) -> set[psutil.Process]:
