@@ -174,8 +174,9 @@ class Family:
     def end(self) -> None:
         spared, found = _our_own(), _marked(self._mark)
         for child in self._children:
-            with contextlib.suppress(psutil.Error):
-                found |= {child, *child.children(recursive=True)}
+            with contextlib.suppress(psutil.Error):  # it has ended already
+                if child.pid not in spared:
+                    found |= {child, *child.children(recursive=True)}
         kill(one for one in found if one.pid not in spared)
         self._children.clear()
 
