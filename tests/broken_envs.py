@@ -57,9 +57,13 @@ class Family(Talking):
     """Starts children that would outlive it: one like any other, and one that leads a session of its own."""
 
     def __init__(self, pids: str) -> None:
-        children = [subprocess.Popen(["sleep", "1000"], start_new_session=own) for own in (False, True)]
-        with open(pids, "a") as file:
-            file.write("".join(f"{os.getpid()} {child.pid}\n" for child in children))
+        note(pids, *(subprocess.Popen(["sleep", "1000"], start_new_session=own) for own in (False, True)))
+
+
+def note(pids: str, *children: subprocess.Popen) -> None:
+    """Who has started whom."""
+    with open(pids, "a") as file:
+        file.write("".join(f"{os.getpid()} {child.pid}\n" for child in children))
 
 
 class Slow(Talking):

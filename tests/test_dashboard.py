@@ -290,3 +290,4 @@ def test_a_stopped_training_says_how_to_go_on(training):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "stopped after" in out and re.search(r"\n  ludus resume \S+run\n", out)
+    assert "press Ctrl-C again to end at once" in out

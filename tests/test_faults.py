@@ -1,5 +1,6 @@
 """What goes wrong around a training: children left behind, processes that stop, slow and faulty games."""
 
+import contextlib
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ from commandline import one_line
 from ludus import algos, games, machine, match, processes
 from ludus.config import overlay, resolve
 from ludus.core.errors import Failure, Stopped, Usage
+from ludus.evaluation import Evaluator
 from ludus.games.adapters import GymTable
 from ludus.store import checkpoint
 from ludus.store.run import EVENTS, read_config, read_lines
@@ -28,6 +30,7 @@ from ludus.training.loop import train
 from ludus.training.meter import Meter
 from ludus.training.pools import process
 from ludus.training.remote_table import RemoteTable
+from ludus.training.stop import Stop
 from trainings import Listeners, gone, limit, ludus_command, wait_until, workers_of
 
 POOLS = [{"workers": "2"}, {"workers": "0"}, {"workers": "2", "inference": "central", "device": "cpu"}]
@@ -73,11 +76,10 @@ def test_what_an_environment_started_ends_with_a_worker_or_learner_that_is_kille
     try:
         assert any("decisions" in line for line in iter(training.stdout.readline, ""))
         one, other = workers_of(psutil.Process(training.pid))
-        # What leads a session of its own can be found only as long as its parent lives.
-        grouped = [child for child in children(pids)[one.pid] if os.getsid(child.pid) == one.pid]
-        assert grouped
+        started = children(pids)[one.pid]
+        assert len(started) == 4
         one.kill()
-        assert wait_until(lambda: gone(grouped), 20)
+        assert wait_until(lambda: gone(started), 20)
         assert wait_until(lambda: len(workers_of(psutil.Process(training.pid))) == 2, 20)
         left = children(pids)[other.pid]
         other.suspend()
@@ -94,13 +96,70 @@ def test_what_a_tables_process_started_ends_with_it(importable, tmp_path):
     game = games.open("broken_envs:Family", pids=str(tmp_path / "pids"))
     table = RemoteTable(processes.make_context(), game, 1)
     table.reset(0)
-    (grouped, _), killed = children(tmp_path / "pids")[table.pid], table.pid
+    started, killed = children(tmp_path / "pids")[table.pid], table.pid
     os.kill(table.pid, signal.SIGKILL)
     table.step(np.zeros(1, np.int32))
-    assert table.pid != killed and wait_until(lambda: gone([grouped]), 5)
+    assert table.pid != killed and len(started) == 2 and wait_until(lambda: gone(started), 5)
     after = children(tmp_path / "pids")[table.pid]
     table.close()
     assert wait_until(lambda: gone(after), 5)
+
+
+@pytest.fixture
+def evaluated(tmp_path, fork_server, importable):
+    """Train with evaluations: (folder, every reading of the metrics)."""
+
+    def run(game: str, **changes):
+        told = {"run": str(tmp_path / "run"), "log_s": 0.0, "rows": 2, "eval_games": 16, **changes}
+        config = overlay(resolve(game, "test"), told, "test")
+        readings, evaluator = [], Evaluator(config)
+        try:
+            return train(config, Listeners(readings.append), evaluator), readings
+        finally:
+            evaluator.close()
+
+    return run
+
+
+@pytest.mark.parametrize("more", POOLS, ids=str)
+def test_what_games_of_a_training_and_its_evaluation_started_ends_with_it(more, evaluated, tmp_path):
+    pids = tmp_path / "pids"
+    _, readings = evaluated(
+        "pair_envs:FamilyPair", decisions=300, eval_every=100, sync=True, switches={"pids": str(pids)}, **more
+    )
+    assert len([line for line in readings if "eval/random/games" in line]) >= 2
+    assert len(pids.read_text().splitlines()) >= 2 * (16 + 2 * 1)  # evaluated, and played in one worker
+    assert wait_until(lambda: gone(all_of(children(pids))), 5)
+
+
+def test_what_games_of_a_match_started_ends_with_it(evaluated, ludus, tmp_path):
+    pids = tmp_path / "pids"
+    told = {"workers": "0", "decisions": 1, "eval_every": 0, "switches": {"pids": str(pids)}}
+    folder, _ = evaluated("pair_envs:FamilyPair", **told)
+    pids.unlink()
+    code, _, err = ludus("eval", str(folder), "--against", "random", "--games", "8")
+    assert code == 0, err
+    assert len(pids.read_text().splitlines()) == 2 * 8 and wait_until(lambda: gone(all_of(children(pids))), 5)
+    pids.unlink()
+    match.bot_alone(games.open("broken_envs:Family", pids=str(pids)), "random", 4, 0)
+    assert len(pids.read_text().splitlines()) >= 8 and wait_until(lambda: gone(all_of(children(pids))), 5)
+
+
+def test_only_what_is_started_inside_belongs_to_a_family():
+    family, sleep = processes.Family(), ["sleep", "1000"]
+    others = [subprocess.Popen(sleep)]
+    with family.joined():
+        ours = subprocess.Popen(sleep, env={})  # without a mark
+        lost = subprocess.check_output(["sh", "-c", "setsid sleep 1000 >&- & echo $!"])  # without its parent
+    others.append(subprocess.Popen(sleep))
+    try:
+        family.end()
+        assert wait_until(lambda: gone([psutil.Process(ours.pid)]), 5)
+        assert wait_until(lambda: not psutil.pid_exists(int(lost)) or gone([psutil.Process(int(lost))]), 5)
+        assert not any(gone([psutil.Process(other.pid)]) for other in others)
+    finally:
+        for other in others:
+            other.kill()
 
 
 def test_a_failed_match_leaves_no_process(monkeypatch):
@@ -208,6 +267,45 @@ def test_the_clock_ends_a_training_whose_games_hang(more, trained, importable, m
     with pytest.raises(Failure, match="nothing was learned within --seconds 1"):
         trained("broken_envs:Slow", seconds=1.0, switches={"first": 1e6}, **more)
     assert time.monotonic() - begun < limit(15)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_stop_does_not_wait_for_an_evaluation_that_hangs(asked, evaluated, tmp_path, monkeypatch):
+    for module in ("loop", "stop"):
+        monkeypatch.setattr(f"ludus.training.{module}.PATIENCE_S", 0.2)
+    bed = tmp_path / "bed"
+
+    def interrupt() -> None:
+        assert wait_until(bed.exists, 60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    if asked:
+        threading.Thread(target=interrupt, daemon=True).start()
+    told = {"workers": "1", "eval_every": 1, "switches": {"bed": str(bed)}}
+    with pytest.raises(Stopped) if asked else contextlib.nullcontext():
+        evaluated("pair_envs:SleepingPair", **told, **({} if asked else {"seconds": 2.0}))
+    assert bed.exists() and checkpoint.has_learned(tmp_path / "run")
+
+
+def test_an_evaluation_whose_games_hang_is_given_up_and_the_training_goes_on(
+    evaluated, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("ludus.training.remote_table.PATIENCE_S", 0.2)
+    monkeypatch.setattr(faults, "START_ROW_S", 0.05)
+    monkeypatch.setattr("ludus.training.remote_table.TRIES", 1)
+    told = {"workers": "1", "decisions": 2_000, "eval_every": 1, "sync": True}
+    folder, readings = evaluated("pair_envs:SleepingPair", switches={"bed": str(tmp_path / "bed")}, **told)
+    assert readings[-1]["decisions"] >= 2_000
+    (event,) = events(folder, "evaluation failed")
+    assert "hung" in event["reason"]
+
+
+def test_the_first_ctrl_c_is_told_while_a_game_hangs_and_the_second_ends_at_once():
+    told = threading.Event()
+    with pytest.raises(KeyboardInterrupt), Stop(told.set) as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.asked == "SIGINT" and told.wait(10)
+        signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize("more", POOLS, ids=str)

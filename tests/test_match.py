@@ -1,12 +1,14 @@
 """Matches: how sure their results are, and that no two of their games are the same."""
 
 import math
+import re
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from commandline import one_line
-from ludus import games, match
+from ludus import api, games, match
 from ludus.core import statistics
 from ludus.core.duel import Duel
 
@@ -104,6 +106,22 @@ def test_progress_goes_to_the_end():
     shares = []
     match.duel(games.open("tictactoe"), "greedy", "random", 60, 0, 1, None, shares.append)
     assert shares == sorted(shares) and len(shares) > 3 and shares[-1] == 1.0
+
+
+def test_progress_at_a_table_goes_to_the_end(ludus, monkeypatch):
+    from ludus.commands import eval as command
+
+    shares = []
+    match.bot_alone(games.open("gym:CartPole-v1"), "random", 20, 0, shares.append)
+    assert shares == sorted(shares) and len(shares) > 3 and shares[-1] == 1.0
+    told = {"decisions": 1, "workers": "0", "eval_every": 0}
+    run = api.train("zoo:classic/tictactoe_v3", preset="test", run="run", **told)
+    screen = Console(force_terminal=True, force_interactive=True, color_system=None, _environ={})
+    monkeypatch.setattr(command, "console", screen)
+    assert re.search(r"run - random.* 100 %", ludus("eval", str(run), "--games", "8")[1])
+    assert re.search(
+        r"random.* 100 %", ludus("eval", "gym:CartPole-v1", "--bots", "random", "--games", "4")[1]
+    )
 
 
 def shown(duels, monkeypatch, width: int) -> str:

@@ -1,8 +1,10 @@
 """Evaluation during a training: how the learner's weights do against named opponents, at a bounded cost.
 
-Games are played step by step between the learner's updates, in its process, with seeds of their own: the
-training's random streams never notice. The clock decides how many steps a pause may take; with `--sync`,
-where equal runs give equal metrics, it has no say and each evaluation is played to its end.
+Games are played step by step between the learner's updates, with seeds of their own: the training's random
+streams never notice. Native games are in the learner's process. Environments and the like may hang or die, so
+they have a process of their own; with `--workers 0`, which is for debuggers, they are in the learner's too.
+The clock decides how many steps a pause may take; with `--sync`, where equal runs give equal metrics, it has
+no say and each evaluation is played to its end.
 """
 
 import time
@@ -10,20 +12,26 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ludus import algos, games, match
+from ludus import algos, games, match, processes
 from ludus.agent import Agent, TableAgent
 from ludus.algos import Weights
 from ludus.config import Config
 from ludus.core import seeds
 from ludus.core.duel import Duel
-from ludus.core.errors import Usage
+from ludus.core.errors import Failure, Usage
 from ludus.core.game import RANDOM
+from ludus.core.report import Cancelled
 from ludus.core.rules import Bot
 from ludus.core.table import Table
 from ludus.match import Steps
 from ludus.search.bot import SEARCH, bot_names, make_bot, warm_up
 from ludus.store.policy import load_policy
+from ludus.store.run import LOG, folder_of
+from ludus.training.build import announce
+from ludus.training.faults import TRIES
 from ludus.training.loop import Evaluation
+from ludus.training.pools import never
+from ludus.training.remote_table import RemoteTable
 
 SHARE = 0.03
 """Of the training's time, at most."""
@@ -52,6 +60,8 @@ class Evaluator:
         self.games = config.eval_games or (FEW_GAMES if self.searches else GAMES)
         self.game = games.open(config.game, **config.switches).for_evaluation()
         self._table: Table | None = None
+        self._family = processes.Family()
+        self.cancelled: Callable[[], bool] = never
         self.opponents = self._check() if self.every else []
         self._bots: dict[str, Bot] = {}
         self._job: Steps[Evaluation] | None = None
@@ -75,6 +85,8 @@ class Evaluator:
         began = time.monotonic()
         if self._last < 0:
             self._begun, self._last, self._last_s = began, before, began
+            if self.game.rules is None:  # now: its process starts while the training goes on
+                self._table = self._open_table()
         if last or (self._job is None and self._due(before, decisions, began)):
             self._job = self._evaluate(weights(), decisions)
             self._last, self._last_s = decisions, began
@@ -88,8 +100,11 @@ class Evaluator:
             self._spent += time.monotonic() - began
 
     def close(self) -> None:
-        if self._table is not None:
-            self._table.close()
+        try:
+            if self._table is not None:
+                self._table.close()
+        finally:
+            self._family.end()
 
     def _due(self, before: int, decisions: int, now: float) -> bool:
         if self.config.sync:
@@ -105,17 +120,40 @@ class Evaluator:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # on busy cores, threads that wait for each other are 20 times slower
         try:
-            while not self._late():
-                next(self._job)
+            with self._family.joined():
+                while not self._late():
+                    next(self._job)
+                    self._refuse_failing()
         except StopIteration as end:
             self._job = None
             return end.value
+        except Cancelled:
+            self._job = None
         finally:
             torch.set_num_threads(threads)
         return None
 
     def _late(self, ahead_s: float = 0.0) -> bool:
         return not self.config.sync and time.monotonic() + ahead_s >= self._deadline
+
+    def _is_cancelled(self) -> bool:
+        """Asked while a step is waited for. Nobody comes back for what the training's end leaves undone."""
+        return self.cancelled() or (self._ending and self._late())
+
+    def _refuse_failing(self) -> None:
+        """Games that are cut off don't count, so with a table that fails again and again this never ends."""
+        if isinstance(self._table, RemoteTable) and self._table.replaced > TRIES:
+            raise Failure(f"{self._table.reason} ({self._table.replaced} times)")
+
+    def _open_table(self) -> Table:
+        config = self.config
+        if config.workers == "0":
+            with self._family.joined():
+                return self.game.table(ROWS)
+        context = processes.make_context(config.start_method, announce(config, self.game))
+        table = RemoteTable(context, self.game, ROWS, str(folder_of(config) / LOG))
+        table.cancelled = self._is_cancelled
+        return table
 
     def _evaluate(self, weights: Weights, decisions: int) -> Steps[Evaluation]:
         duels = yield from (self._table_duels if self.game.rules is None else self._duels)(weights)
@@ -159,8 +197,7 @@ class Evaluator:
 
     def _table_duels(self, weights: Weights) -> Steps[list[Duel]]:
         """At a game that is not native: against its scripted players, or alone."""
-        if self._table is None:
-            self._table = self.game.table(ROWS)
+        assert self._table is not None
         policy = load_policy(self.game, self.config, weights, in_torch=True)
         agent = TableAgent(self._table, self.config.net, policy)
         seed = seeds.derive(self.config.seed, "evaluation")

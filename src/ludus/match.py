@@ -5,9 +5,10 @@ and counts as one sample, so that luck of the cards and of the seat cancels.
 """
 
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,6 +48,10 @@ Results = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 Report = Callable[[float], None]
 """Told which share of a match has been played."""
+
+
+def untold(share: float) -> None:
+    """Nobody wants to know."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ def is_without_chance(rules: Rules, rows: int = 8, most: int = 10_000) -> bool:
 
 def duel(
     game: Game, challenger: str, opponent: str, deals: int, seed: int = 0, cores: int = 0,
-    opening: int | None = None, report: Report = lambda share: None, record: list[Record] | None = None,
+    opening: int | None = None, report: Report = untold, record: list[Record] | None = None,
 ) -> Duel:  # fmt: skip
     """The challenger in each seat in turn, the opponent in all others; on all cores unless told.
 
@@ -198,28 +203,38 @@ def mirrored_steps(
 
 
 def table_duel(
-    game: Game, config: Config, weights: Weights, opponent: str, count: int, seed: int = 0, name: str = ""
-) -> Duel:
+    game: Game, config: Config, weights: Weights, opponent: str, count: int, seed: int = 0, name: str = "",
+    report: Report = untold,
+) -> Duel:  # fmt: skip
     """A run's policy at a game that is not native: alone, or in each seat against a scripted player.
 
     Nothing can be dealt twice there, so each game is a deal of its own; seats take turns by row.
     """
-    table = game.table(max(2, min(count, ROWS)))
-    try:
+    with _table(game, count) as table:
         agent = TableAgent(table, config.net, load_policy(game, config, weights, name))
-        return played(table_steps(game, table, agent, opponent, count, seed, name))
-    finally:
-        table.close()
+        return played(table_steps(game, table, agent, opponent, count, seed, name, report))
 
 
-def bot_alone(game: Game, name: str, count: int, seed: int) -> Duel:
+def bot_alone(game: Game, name: str, count: int, seed: int, report: Report = untold) -> Duel:
     """A scripted player that has a game to itself, on the games that an agent is given for that seed."""
-    table = game.table(max(2, min(count, ROWS)))
-    try:
+    with _table(game, count) as table:
         bot = make_player(game, name, table, seeds.rows(seed, table.rows, "bot"))
-        return played(table_steps(game, table, ScriptedAgent(bot), "", count, seed, name))
+        return played(table_steps(game, table, ScriptedAgent(bot), "", count, seed, name, report))
+
+
+@contextmanager
+def _table(game: Game, count: int) -> Iterator[Table]:
+    """For so many games. What they start ends with it."""
+    family = processes.Family()
+    try:
+        with family.joined():
+            table = game.table(max(2, min(count, ROWS)))
+            try:
+                yield table
+            finally:
+                table.close()
     finally:
-        table.close()
+        family.end()
 
 
 class ScriptedAgent:
@@ -240,6 +255,7 @@ def table_steps(
     count: int,
     seed: int,
     name: str,
+    report: Report = untold,
 ) -> Steps[Duel]:
     """As `table_duel`, at a table that is there already. name: of the agent"""
     rows, seats = table.rows, table.spec.seats
@@ -249,6 +265,7 @@ def table_steps(
     quota = np.full(
         rows, -(-count // rows)
     )  # games of each row: counting the first to end would favour short ones
+    total = quota.sum()
     found: list[tuple[int, np.ndarray, np.ndarray]] = []
     turn = table.reset(seed)
     while (quota > 0).any():
@@ -264,6 +281,7 @@ def table_steps(
             if quota[row] > 0:
                 found.append((int(ours[row]), score.copy(), stats[ours[row]].copy()))
             quota[row] -= 1
+        report(float(1 - quota.clip(0).sum() / total))
     score = np.array([score for _, score, _ in found])
     seat = np.array([seat for seat, _, _ in found])
     every = np.arange(len(found))

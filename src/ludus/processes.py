@@ -1,7 +1,8 @@
 """Processes that we start: one thread each for matrix products, and nothing they started outlives them.
 
 Every process leads a group of its own. It ends that group when the process that started it is gone, and who
-ends a process ends its group. Knows the operating system, nothing of games.
+ends a process ends its group. What left the group carries a mark in its environment. `Family` is for code of
+others that runs in this process. Knows the operating system, nothing of games.
 """
 
 import atexit
@@ -12,9 +13,11 @@ import signal
 import sys
 import threading
 import types
+import uuid
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing import connection, context, get_all_start_methods, parent_process
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -29,6 +32,8 @@ ONE_THREAD = dict.fromkeys(
     "1",
 )  # fmt: skip
 """There is a process for each core: a thread for each core in each of them would make all of them slow."""
+FAMILY = "LUDUS_FAMILY"
+"""The variable with the marks of all families that a process belongs to."""
 PR_SET_PDEATHSIG = 1
 _running: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -38,8 +43,10 @@ class _Process:
 
     needs_main = False
     """Whether it needs the main module, as for a game `__main__:Class`."""
+    mark = ""
 
     def start(self) -> None:
+        self.mark = uuid.uuid4().hex
         main: Any = contextlib.nullcontext() if self.needs_main else _without_main()
         with _environment(ONE_THREAD), main:
             super().start()  # type: ignore[misc]
@@ -47,6 +54,7 @@ class _Process:
 
     def run(self) -> None:
         _lead_group()
+        os.environ[FAMILY] = _marks_with(self.mark)
         try:
             super().run()  # type: ignore[misc]
         finally:
@@ -106,7 +114,10 @@ def start_fork_server(preload: Sequence[str]) -> None:
 
 def end(process: Any, patience_s: float = 0.0) -> None:
     """End a process and all that it started. patience_s: for leaving by itself"""
-    family = children(process.pid) if process.is_alive() else set()
+    if process.is_alive() and not _is_dead(process.pid):
+        family = children(process.pid)
+    else:  # one that was killed has left its children, perhaps in sessions of their own
+        family = set() if process.exitcode == 0 else _marked(process.mark)
     process.join(max(0.0, patience_s))
     if process.is_alive():
         process.kill()
@@ -114,6 +125,14 @@ def end(process: Any, patience_s: float = 0.0) -> None:
     kill(family)
     process.join()
     _running.discard(process)
+
+
+def _is_dead(pid: int) -> bool:
+    """Sooner than `is_alive` knows, which waits for the fork server's word."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return True
 
 
 def children(pid: int | None = None) -> set[psutil.Process]:
@@ -128,6 +147,74 @@ def kill(some: Iterable[psutil.Process]) -> None:
     for one in some:
         with contextlib.suppress(psutil.Error):
             one.kill()
+
+
+class Family:
+    """What code of others starts in this process, told apart from what we or our caller start.
+
+    Found are children of ours, and by the mark what no longer has its parent.
+    """
+
+    def __init__(self) -> None:
+        self._mark = uuid.uuid4().hex
+        self._children: set[psutil.Process] = set()
+
+    @contextlib.contextmanager
+    def joined(self) -> Iterator[None]:
+        """Whatever is started inside belongs to it."""
+        before = _own_children()
+        try:
+            with _environment({FAMILY: _marks_with(self._mark)}):
+                yield
+        finally:
+            for pid in _own_children() - before:
+                with contextlib.suppress(psutil.Error):  # it has ended already
+                    self._children.add(psutil.Process(pid))
+
+    def end(self) -> None:
+        spared, found = _our_own(), _marked(self._mark)
+        for child in self._children:
+            with contextlib.suppress(psutil.Error):  # it has ended already
+                if child.pid not in spared:
+                    found |= {child, *child.children(recursive=True)}
+        kill(one for one in found if one.pid not in spared)
+        self._children.clear()
+
+
+def _own_children() -> set[int]:
+    """Of this process itself; on Linux fast enough to be asked before and after every block."""
+    try:
+        tasks = Path("/proc/self/task").iterdir()
+        return {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
+    except OSError:  # another system, or a thread that has just ended
+        return {child.pid for child in psutil.Process().children()}
+
+
+def _our_own() -> set[int]:
+    """Processes that we started, and those that `multiprocessing` keeps for us."""
+    from multiprocessing import resource_tracker
+
+    server = sys.modules.get("multiprocessing.forkserver")
+    kept = {
+        getattr(getattr(server, "_forkserver", None), "_forkserver_pid", None),
+        getattr(resource_tracker._resource_tracker, "_pid", None),
+    }
+    return {pid for pid in kept if pid is not None} | {process.pid for process in list(_running)}
+
+
+def _marks_with(mark: str) -> str:
+    """Families may be in families: a sweep's trial has workers."""
+    return f"{os.environ.get(FAMILY, '')} {mark}".strip()
+
+
+def _marked(mark: str) -> set[psutil.Process]:
+    """All processes of a family, wherever they are."""
+    found = set()
+    for one in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if mark in one.environ().get(FAMILY, "").split():
+                found.add(one)
+    return found
 
 
 @contextlib.contextmanager

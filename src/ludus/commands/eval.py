@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +66,11 @@ def _evaluate_at_table(folder: Path, game: Game, at: str, against: list[str], ho
     _refuse_unknown_bots(game, against)
     config, weights, count = read_config(folder), read_weights(folder, at), how.games or GAMES
     names = ["random"] if alone else against or known[::-1]
-    duels = [match.table_duel(game, config, weights, name, count, how.seed, str(folder)) for name in names]
+    duels = []
+    for name in names:
+        with _progress(game, [str(folder)] if alone else [str(folder), name]) as report:
+            duel = match.table_duel(game, config, weights, name, count, how.seed, str(folder), report)
+        duels.append(duel)
     if alone:
         return _show_alone(game, duels + _bots_alone(game, against, how))
     cells = [_cells(game, duel) for duel in duels]
@@ -87,7 +91,11 @@ def _refuse_unknown_bots(game: Game, names: list[str]) -> None:
 
 
 def _bots_alone(game: Game, names: list[str], how: MatchOptions) -> list[Duel]:
-    return [match.bot_alone(game, name, how.games or GAMES, how.seed) for name in names]
+    duels = []
+    for name in names:
+        with _progress(game, [name]) as report:
+            duels.append(match.bot_alone(game, name, how.games or GAMES, how.seed, report))
+    return duels
 
 
 def _show_alone(game: Game, duels: list[Duel]) -> None:
@@ -177,14 +185,14 @@ def _heading(game: Game, plays: str, how: MatchOptions) -> str:
 
 
 @contextmanager
-def _progress(game: Game, pair: tuple[str, str]) -> Iterator[match.Report]:
+def _progress(game: Game, names: Sequence[str]) -> Iterator[match.Report]:
     """A bar for one match, if somebody watches."""
     columns = (
         SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20),
         TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(" - ".join(_label(game, name) for name in pair), total=1.0)
+        task = bar.add_task(" - ".join(_label(game, name) for name in names), total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 

@@ -35,6 +35,7 @@ from ludus.training.stop import PATIENCE_S, Stop
 
 LONG_S, STATUS_S = 5.0, 1.0
 """A wait for blocks that is long enough to be told of, and how often it is."""
+STOPPING = "it saves and ends; press Ctrl-C again to end at once"
 
 
 class Evaluation(NamedTuple):
@@ -50,6 +51,9 @@ class Evaluation(NamedTuple):
 
 
 class Evaluate(Protocol):
+    cancelled: Callable[[], bool]
+    """Whether nobody waits for it any more. The training says so; games that hang must ask."""
+
     @property
     def decides(self) -> bool:
         """Whether evaluations decide which weights are the best."""
@@ -63,6 +67,7 @@ class Evaluate(Protocol):
 
 
 class NoEvaluation:
+    cancelled: Callable[[], bool]
     decides = False
 
     def __call__(self, before: int, decisions: int, weights: Callable[[], Weights], last: bool) -> None:
@@ -101,7 +106,7 @@ def train(
     try:
         outlets = Outlets(run, config, new=not checkpoint.listed(run.folder))
         training = Training(config, game, layout, run, audience, evaluate or NoEvaluation(), weights)
-        with Stop() as stop:
+        with Stop(lambda: audience.event("stopping", {"reason": STOPPING})) as stop:
             training.run_to_end(stop)
     except Exception as error:
         if training is not None and not isinstance(error, Stopped | Usage):  # what never began can't fail
@@ -208,7 +213,7 @@ class Training:
         spent = self._spent()
         if spent or config.sync or meter.due(config.log_s):
             with meter.phase("evaluating"):
-                losses |= self._evaluate(spent)
+                losses |= self._evaluate(spent, stop)
             with meter.phase("reporting"):
                 self._report(losses)
         if spent or stop.asked or self._enough or self.saving.due():
@@ -248,9 +253,11 @@ class Training:
 
     # ---- telling
 
-    def _evaluate(self, last: bool) -> dict[str, float]:
+    def _evaluate(self, last: bool, stop: Stop) -> dict[str, float]:
         """New results of the evaluation, if there are any. It can fail without harm to the training."""
         before, self._evaluated = self._evaluated, self.meter.decisions
+        # The last evaluation comes when the time is over, and has time of its own.
+        self.evaluate.cancelled = stop.overdue if last else lambda: self._overdue(stop)
         try:
             found = self.evaluate(before, self.meter.decisions, self._weights, last)
         except Exception as error:

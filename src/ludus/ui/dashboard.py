@@ -27,7 +27,7 @@ from ludus.ui.trend import Metrics, Trends, sparkline
 TROUBLES = (
     "worker replaced", "rolled back", "checkpoint skipped", "checkpoint failed", "not exact", "not notified",
     "mirror", "mirror incomplete", "weights only", "moved aside", "damaged lines", "tensorboard failed",
-    "evaluation failed", "node joined", "node left", "node refused",
+    "evaluation failed", "node joined", "node left", "node refused", "stopping",
 )  # fmt: skip
 """Events that are shown, with their reason; how a training ended is told by the command."""
 CELL, GAP = 24, 2

@@ -26,6 +26,7 @@ class LocalPool:
     def __init__(self, made_of: PoolPlan) -> None:
         plan = made_of.plan
         self._plan, self._past = plan, Past(made_of.context, made_of.vector)
+        self._family = processes.Family()
         self.replaced, self._failures, self._reason = 0, 0, ""
         self._make_actor(plan)
         self._block = Block(made_of.columns, plan.steps, plan.rows)
@@ -36,7 +37,8 @@ class LocalPool:
         while True:
             self._actor.cancelled, self._whole = give_up, False
             try:
-                report = self._actor.fill(self._block)
+                with self._family.joined():
+                    report = self._actor.fill(self._block)
             except Cancelled:
                 return []
             except Exception as error:
@@ -74,13 +76,18 @@ class LocalPool:
         return Health(0, self.replaced, (), self._reason)
 
     def close(self) -> None:
-        self._table.close()
-        processes.kill(self._children)
+        try:
+            self._table.close()
+        finally:
+            self._family.end()
 
     def _make_actor(self, plan: Plan) -> None:
-        before = processes.children()
-        self._actor, self._table = make_actor(plan, 0, self._past, np.zeros(3, np.int64))
-        self._children = processes.children() - before
+        try:
+            with self._family.joined():
+                self._actor, self._table = make_actor(plan, 0, self._past, np.zeros(3, np.int64))
+        except BaseException:
+            self._family.end()
+            raise
 
     def _restart(self, error: Exception) -> None:
         """New games instead of those that failed."""
