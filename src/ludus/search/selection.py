@@ -218,11 +218,11 @@ def descend_apart(tree, root, g, c_puct, first_play_reduction, parent, edge, act
     while found < len(edge) and tree.open[g, 0] > 0:
         e = root_edge(tree, g, root, c_puct, first_play_reduction, -1)
         node, e = walk_down(tree, g, e, c_puct, first_play_reduction, False)
-        if e < 0 or prior_of(tree, root, g, node)[e - tree.start[g, node]] <= LEAST:
+        prior, k = prior_of(tree, root, g, node), e - tree.start[g, node]
+        if e < 0 or prior[k] <= LEAST:
             break  # known, or all that is left is being evaluated
         parent[found], edge[found], action[found] = node, e, tree.action[g, e]
-        prior = prior_of(tree, root, g, node)
-        likely[found], prior[e - tree.start[g, node]] = prior[e - tree.start[g, node]], LEAST
+        likely[found], prior[k] = prior[k], LEAST
         count_virtual(tree, g, node, 1)
         found += 1
     for i in range(found):

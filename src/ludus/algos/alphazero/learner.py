@@ -36,8 +36,8 @@ from ludus.nets.net import ILLEGAL
 AHEAD = 8
 """Minibatches that are prepared beside the updates."""
 DRAWING = 6
-"""Threads that prepare them beside a GPU. One would be fast enough, but each waits for the GIL, which all
-threads that play want too: with three, the learner waited for them 60 % of its time."""
+"""Threads that prepare them beside a GPU. One would be fast enough by itself, but each waits for the GIL,
+which all threads that play want too."""
 LOSSES = ("policy", "value", "score", "owner")
 Answers = tuple[Tensor, Tensor, Tensor, Tensor | None]
 """Of `BoardNet.forward`."""
