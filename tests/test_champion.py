@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from commandline import one_line
-from ludus import games, match
+from ludus import games, match, search
 from ludus.agent import load
 from ludus.api import evaluate, train
 from ludus.core import seeds
@@ -136,3 +136,13 @@ def test_it_plays_by_the_text_protocol(ludus, monkeypatch):
 def test_what_it_cannot_do_is_one_line(words, said, ludus):
     code, _, err = ludus(*words)
     assert code == 2 and said in one_line(err), err
+
+
+def test_what_a_search_compiles_is_ready_before_the_first_move(monkeypatch):
+    """Else a second of thinking would be a second of compiling."""
+    asked: list[str] = []
+    for name in ("descend", "descend_apart"):
+        real = getattr(search, name)
+        monkeypatch.setattr(search, name, lambda *args, n=name, real=real: asked.append(n) or real(*args))
+    match.player("champion+1s", games.open("blokus"))
+    assert set(asked) == {"descend", "descend_apart"}

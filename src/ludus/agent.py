@@ -100,8 +100,9 @@ def run_bot(game: Game, folder: Path, think: str = "", at: str = "", source: str
         import torch
 
         torch.set_num_threads(1)  # matches run on all cores already
-        first = Agent(game, config, weights, "16", source)
-        first.choose(*_first_position(game))  # what comes first takes longer: not in the time for a move
+        for one in ("16", "1ms"):  # leaves one by one, and together
+            first = Agent(game, config, weights, one, source)
+            first.choose(*_first_position(game))  # what comes first takes longer: not in the time for a move
     agent = Agent(game, config, weights, think, source)
     assert agent.bot is not None
     return agent.bot
