@@ -17,6 +17,7 @@ from ludus.algos import Opponent, Plan, alphazero, ppo
 from ludus.algos.alphazero.actor import SelfPlay
 from ludus.algos.alphazero.evaluators import CpuNetwork, DeviceNetwork, PlayingCopies
 from ludus.algos.alphazero.learner import AlphaZeroLearner
+from ludus.algos.cuda_graph import copied
 from ludus.algos.ppo.central import DeviceBlock, DevicePolicy, Playing
 from ludus.algos.ppo.learner import PpoLearner
 from ludus.config import resolve
@@ -136,10 +137,10 @@ def check_learner(name: str, make: Callable[[str], Any], block: Block, device: s
     for source, learner in trained.items():
         for target in (device, "cpu"):
             fresh = make(target)
-            fresh.load_state_dict(learner.state_dict())
+            fresh.load_state_dict(copied(learner.state_dict()))
             check_rates(f"{name} from a {source} checkpoint on {target}", fresh, block)
     learner = trained[device]
-    learner.load_state_dict(learner.state_dict())  # as a rollback does, with an update already recorded
+    learner.load_state_dict(copied(learner.state_dict()))  # as a rollback does
     check_rates(f"{name} rolled back", learner, block)
 
 

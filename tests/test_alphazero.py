@@ -25,7 +25,7 @@ from ludus.algos.alphazero.actor import SelfPlay
 from ludus.algos.alphazero.evaluators import CpuNetwork
 from ludus.algos.alphazero.learner import AlphaZeroLearner, packed
 from ludus.algos.alphazero.replay import Replay, find_listed
-from ludus.algos.cuda_graph import rate_of
+from ludus.algos.cuda_graph import copied, rate_of
 from ludus.core import seeds
 from ludus.core.block import Block
 from ludus.core.conformance import Play, check, legal_of, observation_of
@@ -420,7 +420,7 @@ def test_the_learning_rate_that_is_used_is_told(connect4_block):
 def test_a_checkpoint_of_a_gpu_is_gone_on_from_on_a_cpu(connect4_block):
     first, other = (AlphaZeroLearner(CONNECT4, NET, replace(CONFIG, learning_starts=1)) for _ in range(2))
     first.learn([connect4_block], off_policy=False)
-    kept = first.state_dict()
+    kept = copied(first.state_dict())
     kept["optimiser"]["param_groups"][0].update(lr=torch.tensor(0.5), capturable=True, weight_decay=0.3)
     other.net.load_state_dict(first.net.state_dict())
     other.load_state_dict(kept)

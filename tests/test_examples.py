@@ -1,5 +1,6 @@
 """The examples do what they say: an algorithm of one's own, and an environment with several parts."""
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import ludus
 from ludus import games
 from ludus.commands.runs import export
 from ludus.core.errors import Stopped, Usage
+from ludus.store import checkpoint
 from ludus.store.run import read_weights
 
 ROOT = Path(__file__).parent.parent
@@ -41,7 +43,10 @@ def test_an_own_algorithm_learns_is_evaluated_and_exported(trained):
     assert (folder / "policy.onnx").stat().st_size > 1000
 
 
-def test_an_own_algorithm_goes_on_exactly(trained, tmp_path):
+def test_an_own_algorithm_goes_on_exactly(trained, tmp_path, monkeypatch):
+    """Also where the disk is slow: meanwhile the optimizer goes on."""
+    write = checkpoint.write
+    monkeypatch.setattr(checkpoint, "write", lambda *args: (time.sleep(0.1), write(*args)))
     told = {
         "algo": ALGO, "workers": "2", "sync": True, "decisions": 12_000, "eval_every": "0",
         "checkpoints": {"every_s": 0.0, "every_decisions": 1_000},

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -64,9 +65,11 @@ def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
 
 
 def copied(tree: Any) -> Any:
-    """The same with all tensors on the CPU, so that training can go on while it is written."""
+    """The same with arrays and tensors of its own, on the CPU: training can go on while it is written."""
     if isinstance(tree, Tensor):
         return tree.detach().to("cpu", copy=True)
+    if isinstance(tree, np.ndarray):
+        return tree.copy()
     if isinstance(tree, dict):
         return {name: copied(branch) for name, branch in tree.items()}
     return [copied(branch) for branch in tree] if isinstance(tree, list | tuple) else tree

@@ -11,6 +11,7 @@ import torch
 
 from ludus import algos
 from ludus.algos import StartsTrained
+from ludus.algos.cuda_graph import copied
 from ludus.core.errors import Failure, Usage
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Best, Checkpoint, Saver
@@ -114,7 +115,7 @@ class Saving:
     def _state(self) -> dict[str, Any]:
         training = self.training
         return {
-            "learner": training.learner.state_dict(),
+            "learner": copied(training.learner.state_dict()),
             "meter": training.meter.state_dict(),
             "league": training.league.state_dict(),
             "version": training.version,

@@ -17,7 +17,6 @@ from ludus.algos.alphazero import Config, record
 from ludus.algos.alphazero.replay import Minibatch, Replay, plain_memory
 from ludus.algos.cuda_graph import (
     CudaGraph,
-    copied,
     device_settings,
     fused,
     load_optimiser,
@@ -219,7 +218,7 @@ class AlphaZeroLearner:
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            "optimiser": copied(self.optimiser.state_dict()), "replay": self.replay.state_dict(),
+            "optimiser": self.optimiser.state_dict(), "replay": self.replay.state_dict(),
             "rate_scale": self.rate_scale, "owed": self._owed,
         }  # fmt: skip
 

@@ -163,16 +163,15 @@ class Replay:
         return out
 
     def state_dict(self) -> dict[str, Any]:
-        """A copy, the oldest first."""
-        oldest = self.added % self.room if self.added > self.room else self.size
-        kept = {
-            name: np.concatenate([column[oldest : self.size], column[:oldest]])
-            for name, column in self._columns.items()
-        }
-        return {"rng": seeds.frozen(self.rng), "width": self.width, "columns": kept}
+        kept = {name: column[: self.size] for name, column in self._columns.items()}
+        oldest = self.added % self.room if self.added > self.room else 0
+        return {"rng": seeds.frozen(self.rng), "width": self.width, "columns": kept, "oldest": oldest}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        kept = {name: column[-self.room :] for name, column in state["columns"].items()}
+        oldest = state.get("oldest", 0)  # of older checkpoints the first
+        kept = {
+            name: np.roll(column, -oldest, axis=0)[-self.room :] for name, column in state["columns"].items()
+        }
         self.added, self.width = len(kept["full"]), state["width"]
         for name, column in self._columns.items():
             column[: self.added] = kept[name]

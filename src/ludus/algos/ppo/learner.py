@@ -16,7 +16,6 @@ from ludus import machine
 from ludus.algos import Phase
 from ludus.algos.cuda_graph import (
     CudaGraph,
-    copied,
     device_settings,
     fused,
     joined,
@@ -394,7 +393,7 @@ class PpoLearner:
         }  # fmt: skip
         if self.on_gpu:
             state["rng_gpu"] = torch.cuda.get_rng_state(self.device)
-        return copied(state)
+        return state
 
     def load_state_dict(self, state: dict) -> None:
         self.net.load_state_dict(state["net"])
