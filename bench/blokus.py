@@ -14,6 +14,7 @@ import torch
 from core import speed
 from figures import figure
 from ludus import algos, games, machine
+from ludus.algos.alphazero import LEAVES
 from ludus.algos.alphazero.evaluators import CpuNetwork
 from ludus.config import overlay, resolve
 from ludus.core import seeds
@@ -21,6 +22,8 @@ from ludus.core.conformance import Play
 from ludus.core.jit import njit
 from ludus.games.blokus.moves import list_actions
 from ludus.nets import NetConfig
+from ludus.nets.board import BoardNet
+from ludus.nets.int8 import fastest
 from ludus.search import Search, SearchConfig
 from ludus.training.build import flat_weights, make_pool, open_game
 from ludus.training.layout import Layout, lay_out
@@ -245,7 +248,24 @@ def measure_rules() -> None:
     measure("blokus.classic", "classic")
 
 
-PARTS = {"rules": measure_rules, "search": measure_search, "selfplay": measure_selfplay, "gpu": measure_gpus}
+def measure_int8() -> None:
+    """What an agent thinks with on a CPU beside float32, by turns, in batches as `play` has them."""
+    net = BoardNet(games.open("blokus").spec, NetConfig(channels=96, blocks=6)).eval()
+    net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    obs = torch.zeros(LEAVES, *net.spec.obs_shape, dtype=torch.uint8)
+    for threads in (1, machine.usable_cores()):
+        torch.set_num_threads(threads)
+        with torch.inference_mode():
+            turns = [[clock(lambda net=net: net.look(obs)) for net in (net, fastest(net))] for _ in range(50)]
+        whole, fast = np.median(turns, 0)
+        figure(f"blokus.int8.threads_{threads}", whole / fast, "x as fast as float32")
+        print(f"    {LEAVES / fast:,.0f} positions/s; float32 {LEAVES / whole:,.0f}")
+
+
+PARTS = {
+    "rules": measure_rules, "search": measure_search, "int8": measure_int8, "selfplay": measure_selfplay,
+    "gpu": measure_gpus,
+}  # fmt: skip
 
 
 def main() -> None:

@@ -12,14 +12,16 @@ from ludus.algos.alphazero import record
 from ludus.algos.alphazero.evaluators import CpuNetwork, DeviceNetwork, PlayingCopies
 from ludus.config import resolve
 from ludus.core import seeds
-from ludus.core.conformance import Play, observation_of
-from ludus.nets import NetConfig
+from ludus.core.conformance import Play, legal_of, observation_of
+from ludus.nets import NetConfig, int8
 from ludus.nets.board import Block, BoardNet
+from ludus.nets.int8 import in_int8, int8_pays
 from ludus.processes import make_context
 from ludus.search import list_legal
 from ludus.store import checkpoint
 from ludus.store.checkpoint import Checkpoint
 from ludus.training.build import flat_weights
+from ludus.training.players import champion_policy
 from ludus.training.pools import PoolPlan
 from ludus.training.pools.central import CentralPool
 
@@ -103,6 +105,50 @@ def test_choice_and_owners_are_what_their_layers_say(rules):
         torch.testing.assert_close(choice[:, : squares.shape[1]], squares)
         torch.testing.assert_close(owner, net.owner(x))
     assert choice.shape[1] == rules.spec.places.max() + 1 and (squares.std(1) > 0.01).all()
+
+
+@pytest.mark.parametrize("name", ["connect4", "blokus"])
+def test_a_champion_in_integers_plays_the_same(name):
+    """Of 100 positions: first choices in 96 to 100, values 0.008 apart."""
+    game = games.open(name)
+    policy = champion_policy(game, game.champion)
+    rules, whole = game.rules, policy.net
+    states = np.concatenate([states for states, _ in Play(rules, rows=4).decisions(25)])
+    legal, obs = torch.from_numpy(legal_of(rules, states)), torch.from_numpy(observation_of(rules, states))
+    with torch.inference_mode():
+        (one, value), (other, other_value) = whole.look(obs), in_int8(whole).look(obs)
+    one, other = (x[:, policy.places].masked_fill(~legal, -torch.inf).log_softmax(1) for x in (one, other))
+    assert (value - other_value).abs().mean() < 0.03
+    assert (one.argmax(1) == other.argmax(1)).float().mean() > 0.85
+    apart = torch.where(legal, one.exp() * (one - other), 0).sum(1)
+    assert 0 < apart.mean() < 0.02  # it is another computation, with nearly the same result
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_in_integers_a_position_looks_the_same_alone_and_in_a_batch(threads):
+    rules, before = RULES[2], torch.get_num_threads()
+    net, obs = in_int8(make_net(rules)), torch.from_numpy(observation_of(rules, positions(rules, 10)))
+    try:
+        torch.set_num_threads(threads)
+        together, alone = net.look(obs), [net.look(obs[row : row + 1]) for row in range(len(obs))]
+    finally:
+        torch.set_num_threads(before)
+    for row, (choice, value) in enumerate(alone):
+        torch.testing.assert_close(together[0][row], choice[0], rtol=1e-2, atol=1e-2)
+        torch.testing.assert_close(together[1][row], value[0], rtol=1e-2, atol=1e-2)
+    assert (together[0][0] - together[0][-1]).abs().max() > 0.1
+
+
+def test_integers_are_taken_where_they_are_faster(monkeypatch):
+    net = make_net(RULES[0])
+    for pays in (True, False):
+        monkeypatch.setattr(int8, "int8_pays", lambda *size, pays=pays: pays)
+        assert isinstance(int8.fastest(net).blocks, int8.Int8Blocks) == pays
+    monkeypatch.undo()
+    assert int8_pays(6, 7, 8) in (True, False)
+    assert not int8_pays(6, 7, 12)  # copied by words of eight
+    monkeypatch.delattr(torch, "_int_mm")
+    assert not int8_pays(5, 7, 8)
 
 
 @pytest.mark.parametrize("pooled", [False, True])

@@ -28,6 +28,7 @@ from ludus.search.evaluators import win_share
 if TYPE_CHECKING:
     import torch
 
+    from ludus.algos.alphazero.evaluators import BoardPolicy
     from ludus.config import Config as TrainConfig
 
 LISTED = 32
@@ -161,7 +162,8 @@ class AlphaZero(algos.Algorithm):
     def make_bot(self, rules: Rules, config: "TrainConfig", policy: Policy, think: str, source: str) -> Bot:
         from ludus.search.evaluators import Network
 
-        search, network = config.settings.search, Network(rules, cast(Any, policy).places_and_values)
+        search = config.settings.search
+        network = Network(rules, cast("BoardPolicy", policy).for_play().places_and_values)
         worth = utility(config.settings, rules.spec)
         settings = SIMULATIONS, search.c_puct, search.first_play_reduction
         agent = SearchBot(rules, *settings, network, worth, LEAVES)

@@ -14,6 +14,7 @@ from ludus.core.rules import Rules, States, Streams
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
+from ludus.nets.int8 import fastest
 from ludus.nets.net import unflatten
 from ludus.nets.plain import drawn
 from ludus.search.evaluators import Network, action_places, list_places, spread_logits, values_by_seat
@@ -41,6 +42,12 @@ class BoardPolicy:
 
     def load_named(self, named: dict[str, np.ndarray]) -> None:
         self.net.load_state_dict({name: torch.from_numpy(array) for name, array in named.items()})
+
+    def for_play(self) -> "BoardPolicy":
+        """The same weights, as fast as this CPU can evaluate them."""
+        twin = copy.copy(self)
+        twin.net = fastest(self.net)
+        return twin
 
     @torch.inference_mode()
     def places_and_values(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
