@@ -37,8 +37,8 @@ class Sizes:
     think_hands: int = 900
     old: str = ""
     """The run of an older Blokus Duo agent."""
-    classic: str = ""
-    """The run of a Blokus Classic agent."""
+    classic: str = "champion"
+    """Blokus Classic's agent, perhaps with look-ahead: `champion+100ms`."""
     games: int = 400
     """Of Blokus Duo; of Blokus Classic a quarter as many."""
     connect4: str = "champion+200"
@@ -90,22 +90,16 @@ def ofc_think(sizes: Sizes) -> None:
 
 def blokus_vs_old(sizes: Sizes) -> None:
     if not sizes.old:
-        return left_out("blokus.vs_old", "--old RUN names an older agent's run")
+        return print("blokus.vs_old left out: --old RUN names an older agent's run", file=sys.stderr)
     game = games.open("blokus")
     duel = match.duel(game, "champion+100ms", f"{Path(sizes.old)}+100ms", sizes.games // 2, sizes.seed)
     between("blokus.vs_old", 100 * duel.won.mean(), 100 * duel.win_margin, "% won")
 
 
 def blokus_classic(sizes: Sizes) -> None:
-    if not sizes.classic:
-        return left_out("blokus.classic", "--classic RUN names an agent's run")
     game = games.open("blokus", board="classic")
     duel = match.duel(game, sizes.classic, "search+500", max(2, sizes.games // 16), sizes.seed)
     between("blokus.classic", 100 * duel.won.mean(), 100 * duel.win_margin, "% first places")
-
-
-def left_out(name: str, how: str) -> None:
-    print(f"{name} left out: {how}", file=sys.stderr)
 
 
 def connect4(sizes: Sizes) -> None:

@@ -13,8 +13,10 @@ from ludus.core import seeds
 from ludus.core.errors import Usage
 from ludus.search import Thinker
 from ludus.store.player import full_name, parse_player
+from ludus.store.run import read_config
 
 WITH = ["blokus", "connect4", "ofc"]
+DUO = str(games.open("blokus").champion)
 
 
 def test_games_know_their_champions():
@@ -27,13 +29,22 @@ def test_people_are_told_of_it(name, ludus):
     assert code == 0 and ("--against champion" in out) == (name in WITH)
 
 
+def test_rules_that_differ_may_have_a_champion_of_their_own():
+    duo, classic = games.open("blokus", board="duo"), games.open("blokus", board="classic")
+    assert read_config(classic.champion).switches == {"board": "classic"}
+    assert str(duo.champion) == DUO and read_config(duo.champion).switches == {}
+    assert games.open("ofc", seats=2).champion == games.open("ofc").champion  # the only one
+
+
 def test_an_environment_has_none():
     assert games.open("gym:CartPole-v1").champion is None
 
 
-@pytest.mark.parametrize("name", WITH)
-def test_a_champion_is_an_agent_that_can_be_loaded(name):
-    agent = load(games.open(name).champion, think="4")
+@pytest.mark.parametrize(
+    ("name", "switches"), [*((name, {}) for name in WITH), ("blokus", {"board": "classic"})]
+)
+def test_a_champion_is_an_agent_that_can_be_loaded(name, switches):
+    agent = load(games.open(name, **switches).champion, think="4")
     states, streams = agent.game.rules.blank(2), seeds.rows(0, 2)
     agent.game.rules.deal(states, streams)
     legal = np.zeros((2, agent.spec.actions), bool)
@@ -103,11 +114,11 @@ def test_it_thinks_in_blokus(ludus):
 def test_it_plays_by_the_text_protocol(ludus, monkeypatch):
     import io
 
-    monkeypatch.setattr("sys.stdin", io.StringIO("genmove b\nset_game Blokus\nquit\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("genmove b\nset_game Blokus\ngenmove 1\nquit\n"))
     code, out, err = ludus("gtp", "blokus", "--bot", "champion", "--think", "2")
-    moved, refused, _ = out.split("\n\n")[:3]
+    moved, changed, moved_again = out.split("\n\n")[:3]
     assert code == 0 and moved.startswith("= ") and "," in moved, err
-    assert refused.startswith("? champion was trained with board=duo")
+    assert changed.strip() == "=" and "a20" in moved_again  # Classic has a champion of its own
 
 
 @pytest.mark.parametrize(
@@ -118,12 +129,9 @@ def test_it_plays_by_the_text_protocol(ludus, monkeypatch):
             "champion was trained with seats=3, so",
         ),
         (("eval", "ofc", "--bots", "champion", "greedy", "--set", "seats=2"), "can't play with seats=2"),
-        (("eval", "blokus", "--bots", "champion", "greedy", "--set", "board=classic"), "with board=classic"),
-        (
-            ("gtp", "blokus", "--bot", "champion", "--set", "board=classic"),
-            "champion was trained with board=duo",
-        ),
-        (("analyze", "blokus", "--bot", "champion", "--set", "board=classic"), "board=classic"),
+        (("eval", "blokus", "--bots", DUO, "greedy", "--set", "board=classic"), "with board=classic"),
+        (("gtp", "blokus", "--run", DUO, "--set", "board=classic"), "was trained with board=duo"),
+        (("analyze", "blokus", "--run", DUO, "--set", "board=classic"), "board=classic"),
         (("eval", "tictactoe", "--bots", "champion", "random"), "tictactoe has no bot 'champion'"),
         (
             ("eval", "ofc", "--bots", "champ", "random"),

@@ -137,9 +137,17 @@ class Game:
 
     @property
     def champion(self) -> Path | None:
-        """The run of the trained agent that comes with the game: the folder `champion` beside the class."""
-        folder = Path(inspect.getfile(type(self))).with_name(CHAMPION)
-        return folder if (folder / "config.toml").exists() else None
+        """The run of the trained agent that comes with the game: a folder `champion...` beside the class.
+
+        Of several, the one whose switches agree most with these.
+        """
+
+        def agreement(config: Path) -> int:
+            trained = tomllib.loads(config.read_text())["switches"]
+            return sum(1 if self.switches.get(name) == value else -1 for name, value in trained.items())
+
+        configs = sorted(Path(inspect.getfile(type(self))).parent.glob(f"{CHAMPION}*/config.toml"))
+        return max(configs, key=agreement).parent if configs else None
 
     @property
     def bots(self) -> list[str]:
