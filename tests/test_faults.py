@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from multiprocessing import resource_tracker
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -162,7 +163,8 @@ def test_only_what_is_started_inside_belongs_to_a_family():
             other.kill()
 
 
-def test_a_failed_match_leaves_no_process(monkeypatch):
+def test_a_failed_match_leaves_no_process():
+    resource_tracker.ensure_running()  # it stays
     before = set(psutil.Process().children())
     with pytest.raises(Failure, match="no bot"):
         match.duel(games.open("tictactoe"), "random", "nobody", 200, cores=2)
@@ -281,9 +283,11 @@ def test_a_stop_does_not_wait_for_an_evaluation_that_hangs(asked, evaluated, tmp
 
     if asked:
         threading.Thread(target=interrupt, daemon=True).start()
+    else:  # the time is over once the evaluation sleeps
+        monkeypatch.setattr(Meter, "seconds", lambda meter: 100.0 if bed.exists() else 1.0)
     told = {"workers": "1", "eval_every": 1, "switches": {"bed": str(bed)}}
     with pytest.raises(Stopped) if asked else contextlib.nullcontext():
-        evaluated("pair_envs:SleepingPair", **told, **({} if asked else {"seconds": 2.0}))
+        evaluated("pair_envs:SleepingPair", **told, **({} if asked else {"seconds": 50.0}))
     assert bed.exists() and checkpoint.has_learned(tmp_path / "run")
 
 

@@ -1,5 +1,6 @@
 """The table of Pokémon battles, on the real simulator."""
 
+import gc
 import os
 import signal
 import time
@@ -421,6 +422,7 @@ def test_an_error_in_one_battle_leaves_the_others(table, change):
 
 def test_nothing_is_left_behind(table):
     needs_simulator()
+    gc.collect()  # what other tests left must not go meanwhile
     me = psutil.Process()
     fds = me.num_fds()
     for _ in range(2):
@@ -429,7 +431,7 @@ def test_nothing_is_left_behind(table):
         battles.reset(0)
         battles.close()
         assert not any(psutil.pid_exists(pid) for pid in pids)
-    assert me.num_fds() == fds
+    assert me.num_fds() <= fds
 
 
 def test_node_ends_with_the_worker_that_started_it(tmp_path):

@@ -145,8 +145,10 @@ def _counted(parts: Iterable[Any], total: int, report: Report) -> list[Any]:
 def _on_cores(cores: int, work: list[tuple], report: Report) -> list[Any]:
     context = processes.make_context("spawn")
     with ProcessPoolExecutor(cores, mp_context=context) as pool, processes.ended_on_error():
+        # Not by `map`, which cancels what is left after an error: a pool whose processes end then complains.
+        parts = [pool.submit(_play_chunk, *some) for some in work]
         try:
-            return _counted(pool.map(_play_chunk, *zip(*work, strict=True)), len(work), report)
+            return _counted((part.result() for part in parts), len(work), report)
         except BrokenProcessPool:
             raise Failure("a process of the match died: was it killed, or short of memory?") from None
 
