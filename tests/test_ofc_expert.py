@@ -1,4 +1,6 @@
-"""OFC's exact last street, what Fantasyland is worth in a session, and the bots and agents that use them."""
+"""OFC's last two streets, what Fantasyland is worth in a session, and the bots and agents that use them."""
+
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -6,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ludus import games, match
-from ludus.algos.agent import LookAhead, PolicyBot
+from ludus.algos.agent import LookAhead, PolicyBot, likeliest
 from ludus.core import seeds
 from ludus.core.conformance import Play, score_of
 from ludus.core.errors import Usage
 from ludus.core.rules import RandomBot, Thinks, legal_actions
-from ludus.games.ofc.hand import STREETS
+from ludus.games.ofc.hand import STREETS, place_cards, unseen
 from ludus.games.ofc.scoring import FANTASY_VALUE, PAID, SESSION, board_values
 from test_ofc_rules import last_decision
 
 
-def last_streets(rules, seed: int, rows: int = 40) -> np.ndarray:
-    """Positions with one placement left. Half of the others were greedy's, so that not all boards foul."""
+def last_streets(rules, seed: int, rows: int = 40, street: int = STREETS - 1) -> np.ndarray:
+    """Positions on the last street. Half of the placements were greedy's, so that not all boards foul."""
     bots = games.open("ofc").bot("greedy"), RandomBot(rules)
     play, found = Play(rules, seed=seed, rows=rows), []
     states, rng = play.states, play.rng
@@ -26,7 +28,7 @@ def last_streets(rules, seed: int, rows: int = 40) -> np.ndarray:
         if not len(open_rows):
             return np.concatenate(found)
         some, streams = states[open_rows], rng[open_rows]
-        found.append(some[some["street"] == STREETS - 1].copy())
+        found.append(some[some["street"] == street].copy())
         rules.play(some, bots[turn % 2].choose(some, streams), streams)
         states[open_rows], rng[open_rows] = some, streams
     raise AssertionError("the games never end")
@@ -81,10 +83,62 @@ def test_the_last_placement_is_chosen_by_what_the_seat_sees():
     assert (finished(rules, states) == finished(rules, redealt)).all()
 
 
+def with_finished_others(state: np.void, seed: int) -> np.ndarray:
+    """The same position, but the other seats have placed all their cards."""
+    states = np.array([state])
+    deck = np.flatnonzero([int(state["deck"]) >> card & 1 for card in range(54)])
+    np.random.default_rng(seed).shuffle(deck)
+    for other in range(state["seats"]):
+        if other != state["turn"]:
+            states[0]["board"][other], deck = deck[:13], deck[13:]
+            states[0]["count"][other] = 3, 5, 5
+    states["deck"] = sum(1 << int(card) for card in deck)
+    return states
+
+
+def mean_of_last_draws(rules, start: np.ndarray, action: int) -> float:
+    """What a placement brings if the best one follows, over all draws, by playing each of them."""
+    placed, seat = start.copy(), start[0]["turn"]
+    place_cards(placed[0], action)
+    bits = int(unseen(placed[0]))
+    draws = list(combinations([card for card in range(54) if bits >> card & 1], 3))
+    ends = np.repeat(placed, len(draws))
+    ends["drawn"][:, :3], ends["street"] = draws, STREETS - 1
+    rules.play(ends, finished(rules, ends), seeds.rows(1, len(ends)))
+    return float(score_of(rules, ends)[:, seat].mean(dtype=np.float64))
+
+
+@settings(max_examples=4)
+@given(seed=st.integers(0, 2**32), jokers=st.sampled_from([0, 2]))
+def test_placements_before_the_last_are_worth_what_all_last_draws_bring(seed, jokers):
+    """All others are done, so the rules know all; but the other's Fantasyland is not in `worth`."""
+    rules = games.open("ofc", seats=2, jokers=jokers, hands=1, fantasyland_hands="valued").rules
+    states = last_streets(rules, seed, 6, STREETS - 2)
+    for state in states[states["turn"] == states["button"]]:
+        start = with_finished_others(state, seed)
+        ideas = np.array(legal_actions(rules, start[0]), np.int32)
+        (worth,), judged = rules.judge(start, ideas[None])
+        brought = np.array([mean_of_last_draws(rules, start, int(idea)) for idea in ideas])
+        assert judged.all() and np.allclose(brought - brought[0], worth - worth[0], atol=1e-3)
+
+
+def test_an_agent_takes_the_best_of_its_ideas_before_the_last_street():
+    game = games.open("ofc", hands=1)
+    states = last_streets(game.rules, 5, street=STREETS - 2)
+    agent = match.player("champion", game)
+    ideas = likeliest(agent.first(states)[2])
+    worth, judged = game.rules.judge(states, ideas)
+    assert judged.all() and (worth.argmax(1) > 0).any()
+    for player in (agent, match.player("champion+1", game)):
+        chosen = player.choose(states, seeds.rows(1, len(states)))
+        assert (chosen == ideas[np.arange(len(ideas)), worth.argmax(1)]).all()
+
+
 def test_other_streets_are_not_known():
     rules = games.open("ofc").rules
     play = Play(rules)
     assert not rules.finish(play.states, np.zeros(len(play.states), np.int32)).any()
+    assert not rules.judge(play.states, np.zeros((len(play.states), 2), np.int32))[1].any()
 
 
 @pytest.mark.parametrize(("hands", "top"), [(1, False), (10, True)])

@@ -8,13 +8,13 @@ from ludus.algos import Policy
 from ludus.core import seeds
 from ludus.core.dice import next64, uniforms
 from ludus.core.errors import Usage
-from ludus.core.rules import Bot, Finishes, Rounds, Rules, States, Streams
+from ludus.core.rules import Bot, Finishes, Judges, Rounds, Rules, States, Streams
 from ludus.nets import Memory, NetConfig
 from ludus.nets.plain import sample
 from ludus.search.bot import parse_think
 
 WIDTH, LEAST = 8, 1e-4
-"""Actions that a look ahead compares: so many, each at least this share as likely as the first."""
+"""Ideas, the actions that are compared: so many, each at least this share as likely as the first."""
 BATCH = 32
 """Futures played side by side, before ideas are dropped or the clock is asked."""
 DEPTH = 4
@@ -43,14 +43,33 @@ def look(rules: Rules, states: States) -> tuple[np.ndarray, np.ndarray]:
     return obs, legal
 
 
+def likeliest(logits: np.ndarray) -> np.ndarray:
+    """The policy's ideas in each row, the likeliest first, -1 after them. int32 [N, WIDTH]"""
+    ideas = np.argsort(-logits, axis=1, kind="stable")[:, :WIDTH].astype(np.int32)
+    found = np.take_along_axis(logits, ideas, 1)
+    ideas[found < found[:, :1] + np.log(LEAST)] = -1
+    return ideas
+
+
 class PolicyBot:
-    """A policy by its first choice, except where the rules know the best action themselves."""
+    """A policy by its first choice, except where the rules know the best action, or the best of its ideas."""
 
     def __init__(self, rules: Rules, policy: Policy) -> None:
         self.rules, self.policy = rules, policy
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
-        return self.first(states)[0]
+        return self.judged(states)[0]
+
+    def judged(self, states: States) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `first`, with the best of its ideas where the rules can judge them."""
+        actions, known, logits = self.first(states)
+        if isinstance(self.rules, Judges) and not known.all():
+            ideas = likeliest(logits)
+            rows = np.flatnonzero(~known & ((ideas >= 0).sum(1) > 1))
+            worth, is_judged = self.rules.judge(states[rows], ideas[rows])
+            rows = rows[is_judged]
+            actions[rows], known[rows] = ideas[rows, worth[is_judged].argmax(1)], True
+        return actions, known, logits
 
     def first(self, states: States) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """First choices int32 [N], which of them the rules know bool [N], logits [N, A] of all others."""
@@ -79,7 +98,7 @@ class LookAhead(PolicyBot):
         self.futures, self.seconds = futures, seconds
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
-        actions, known, logits = self.first(states)
+        actions, known, logits = self.judged(states)
         for i in np.flatnonzero(~known):
             actions[i] = self._best(states[i : i + 1], logits[i], rng[i : i + 1])
         return actions
@@ -96,8 +115,8 @@ class LookAhead(PolicyBot):
 
     def _best(self, state: States, logits: np.ndarray, rng: Streams) -> int:
         """The idea with the best mean outcome, beyond doubt."""
-        ideas = np.argsort(-logits)[:WIDTH].astype(np.int32)
-        ideas = ideas[logits[ideas] >= logits[ideas[0]] + np.log(LEAST)]
+        ideas = likeliest(logits[None])[0]
+        ideas = ideas[ideas >= 0]
         start, now, took_s = state.copy(), time.monotonic(), 0.0
         end = now + (self.seconds or np.inf)
         if isinstance(self.rules, Rounds):
@@ -106,7 +125,7 @@ class LookAhead(PolicyBot):
         outcome = np.zeros((len(ideas), 0))  # [ideas, futures]; only rows in `alive` go on
         while len(alive) > 1 and outcome.shape[1] < self.futures and now + took_s < end:
             batch = np.zeros((len(ideas), min(BATCH, self.futures - outcome.shape[1])))
-            batch[alive] = self._outcomes(start, ideas[alive], rng, batch.shape[1])
+            batch[alive] = self._outcomes(start, ideas[alive], rng, batch.shape[1], to_end=False)
             outcome = np.concatenate([outcome, batch], 1)
             leader = outcome[alive[outcome[alive].mean(1).argmax()]]
             mean, error = _gains(outcome[alive], leader)
@@ -117,8 +136,14 @@ class LookAhead(PolicyBot):
             return int(ideas[alive[(mean - error).argmax()]])
         return int(ideas[alive[outcome[alive].sum(1).argmax()]])
 
-    def _outcomes(self, start: States, ideas: np.ndarray, rng: Streams, futures: int) -> np.ndarray:
-        """What each idea brings in the same futures, [ideas, futures]. start: [1], rng: [1, 2]"""
+    def _outcomes(
+        self, start: States, ideas: np.ndarray, rng: Streams, futures: int, to_end: bool = True
+    ) -> np.ndarray:
+        """What each idea brings in the same futures, [ideas, futures]. start: [1], rng: [1, 2]
+
+        to_end: futures are played to their end. Or only until the rules can judge: that says as much of
+        which idea is the best in a third of the time, but not what others win meanwhile
+        """
         seat = int(self.rules.seat(start)[0])
         streams = np.tile(seeds.rows(int(next64(rng[0])), futures), (len(ideas), 1))
         states = np.repeat(start, len(streams))
@@ -126,24 +151,33 @@ class LookAhead(PolicyBot):
         before, after = (np.zeros((len(states), self.rules.spec.seats), np.float32) for _ in range(2))
         self.rules.score(states, before)
         self.rules.play(states, np.repeat(ideas, futures), streams)
-        open_rows = self._play_on(states, streams, seat)
+        expected = self._play_on(states, streams, seat, to_end)
         self.rules.score(states, after)
-        outcome = after[:, seat] - before[:, seat]
-        if len(open_rows):
-            outcome[open_rows] += self.policy.value(look(self.rules, states[open_rows])[0])
-        return outcome.reshape(len(ideas), futures)
+        return (after[:, seat] - before[:, seat] + expected).reshape(len(ideas), futures)
 
-    def _play_on(self, states: States, rng: Streams, seat: int) -> np.ndarray:
-        """Everybody plays on; the rows whose games are not over when `seat` has decided DEPTH times."""
-        decided = np.zeros(len(states), np.int64)
+    def _play_on(self, states: States, rng: Streams, seat: int, to_end: bool) -> np.ndarray:
+        """Everybody plays on until a game is over, or judged, or `seat` has decided DEPTH times; what the
+        seat expects then, [N]."""
+        expected, decided = np.zeros(len(states)), np.zeros(len(states), np.int64)
+        rows = np.arange(len(states))
         while True:
-            open_rows = np.flatnonzero(~self.rules.over(states))
-            decided[open_rows] += self.rules.seat(states[open_rows]) == seat
-            rows = open_rows[decided[open_rows] <= DEPTH]
+            rows = rows[~self.rules.over(states[rows])]
+            mine = self.rules.seat(states[rows]) == seat
+            decided[rows] += mine
+            far = decided[rows] > DEPTH
+            if far.any():
+                expected[rows[far]] = self.policy.value(look(self.rules, states[rows[far]])[0])
+                rows, mine = rows[~far], mine[~far]
             if not len(rows):
-                return open_rows
+                return expected
             some, streams = states[rows], rng[rows]
-            self.rules.play(some, self._move(some, streams), streams)
+            actions = self._move(some, streams)
+            if isinstance(self.rules, Judges) and not to_end and mine.any():
+                worth, judged = self.rules.judge(some[mine], actions[mine, None])
+                mine[mine] = judged
+                expected[rows[mine]] = worth[judged, 0]
+                rows, some, streams, actions = rows[~mine], some[~mine], streams[~mine], actions[~mine]
+            self.rules.play(some, actions, streams)
             states[rows], rng[rows] = some, streams
 
     def _move(self, states: States, rng: Streams) -> np.ndarray:

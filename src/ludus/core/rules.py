@@ -106,6 +106,19 @@ class Finishes(Protocol):
 
 
 @runtime_checkable
+class Judges(Protocol):
+    """Rules that can reckon what actions will bring where little is left to chance, whoever plays."""
+
+    def judge(self, states: States, ideas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What each idea is worth to the seat to move, float64 [N, K], and where that is known, bool [N].
+
+        ideas: int32 [N, K], legal actions; below 0 for none, which is worth -inf. Only what the seat to move
+        may see decides.
+        """
+        ...
+
+
+@runtime_checkable
 class Rounds(Protocol):
     """Rules of games in rounds, as the hands of a session, that can be looked at one by one."""
 

@@ -1,4 +1,4 @@
-"""The last street, exactly: all own cards are known, so each placement is judged by the board it makes.
+"""The last two streets: what is left to chance is little, so placements are judged by the boards they make.
 
 Looks only at what the seat to move can see.
 """
@@ -6,11 +6,12 @@ Looks only at what the seat to move can see.
 import numpy as np
 
 from ludus.core.jit import njit
-from ludus.games.ofc.cards import best
+from ludus.games.ofc.cards import CARDS, FOUL, best
 from ludus.games.ofc.fantasy import CHANCES
-from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, STREETS, paid_by
+from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, STATE, STREETS, paid_by, place_cards, unseen
 from ludus.games.ofc.scoring import (
     BOARD,
+    FOUL_COST,
     PAID,
     ROW_SIZE,
     ROW_START,
@@ -23,6 +24,79 @@ from ludus.games.ofc.scoring import (
 
 OPPONENT_STANDS = 0.75
 """How often a board that is not finished yet will stand."""
+OPEN = -2
+"""In place of a row's value: it is not finished. A finished board that fouls has FOUL on top."""
+
+
+# ---- what a finished board wins
+
+
+@njit
+def read_others(state, theirs):
+    """Values of the other seats' finished rows. theirs: int64 [seats, 3]
+
+    A Fantasyland board is face down, so nothing is known of it.
+    """
+    for seat in range(state.seats):
+        board, count = state.board[seat], state.count[seat]
+        if count[0] + count[1] + count[2] == BOARD:
+            if not board_values(board, theirs[seat]):
+                theirs[seat, 0] = FOUL
+            continue
+        for row in range(3):
+            start, size = ROW_START[row], ROW_SIZE[row]
+            theirs[seat, row] = best(board[start : start + size], size) if count[row] == size else OPEN
+
+
+@njit
+def is_finished(theirs):
+    return theirs[0] != OPEN and theirs[1] != OPEN and theirs[2] != OPEN
+
+
+@njit
+def points_from(theirs, values):
+    """Points that a standing board wins from another seat: exact if that board is finished, else expected.
+
+    theirs: as `read_others` says, [3]; values: int64 [3]
+    """
+    if is_finished(theirs):
+        return np.float64(pair_points(values, True, theirs, theirs[0] != FOUL))
+    rows, win_all, lose_all = 0.0, 1.0, 1.0
+    for row in range(3):
+        wins = CHANCES[row, values[row] >> 16]
+        if theirs[row] != OPEN:
+            wins = 0.5 + 0.5 * np.sign(values[row] - theirs[row])
+        rows += 2 * wins - 1
+        win_all *= wins
+        lose_all *= 1 - wins
+    return royalties(values) + OPPONENT_STANDS * (rows + SCOOP * (win_all - lose_all))
+
+
+@njit
+def foul_points(theirs, values):
+    """The same of a board that fouls. values: anything"""
+    if is_finished(theirs):
+        return np.float64(pair_points(values, False, theirs, theirs[0] != FOUL))
+    return -OPPONENT_STANDS * FOUL_COST
+
+
+@njit
+def board_worth(state, theirs, board, values):
+    """What the seat to move wins with a finished board, Fantasyland included; whether the board stands.
+
+    theirs: [seats, 3]; values: int64 [3], written
+    """
+    stands, worth = board_values(board, values), 0.0
+    for ahead in range(1, state.seats):
+        other = theirs[(state.turn + ahead) % state.seats]
+        worth += points_from(other, values) if stands else foul_points(other, values)
+    cards = entry_cards(values, state.fantasy) if stands else 0
+    if cards:
+        worth += PAID[paid_by(state), cards - 14] * (state.seats - 1)
+    return worth, stands
+
+
+# ---- the last street
 
 
 @njit
@@ -41,48 +115,17 @@ def finish_board(state, action, board):
 
 
 @njit
-def points_from(state, other, values):
-    """Points that a standing board wins from another seat: exact if that board is finished, else expected.
-
-    A Fantasyland board is face down, so nothing is known of it. values: int64 [3]
-    """
-    if state.count[other, 0] + state.count[other, 1] + state.count[other, 2] == BOARD:
-        theirs = np.empty(3, np.int64)
-        stands = board_values(state.board[other], theirs)
-        return np.float64(pair_points(values, True, theirs, stands))
-    rows, win_all, lose_all = 0.0, 1.0, 1.0
-    for row in range(3):
-        wins = CHANCES[row, values[row] >> 16]
-        if state.count[other, row] == ROW_SIZE[row]:
-            start = ROW_START[row]
-            theirs_now = best(state.board[other, start : start + ROW_SIZE[row]], ROW_SIZE[row])
-            wins = 0.5 + 0.5 * np.sign(values[row] - theirs_now)
-        rows += 2 * wins - 1
-        win_all *= wins
-        lose_all *= 1 - wins
-    return royalties(values) + OPPONENT_STANDS * (rows + SCOOP * (win_all - lose_all))
-
-
-@njit
 def finish_action(state):
-    """The last placement that is worth most, Fantasyland included. No foul if any placement stands."""
-    board, values = np.empty(BOARD, np.uint8), np.empty(3, np.int64)
-    chosen, most, others = -1, -np.inf, state.seats - 1
+    """The last placement that is worth most. No foul if any placement stands."""
+    board, values, theirs = np.empty(BOARD, np.uint8), np.empty(3, np.int64), np.empty((3, 3), np.int64)
+    chosen, most = -1, -np.inf
+    read_others(state, theirs)
     for action in range(FIRST_ACTIONS, ACTIONS):
         if not finish_board(state, action, board):
             continue
-        if not board_values(board, values):
-            if chosen < 0:
-                chosen = action
-            continue
-        worth = 0.0
-        for ahead in range(1, state.seats):
-            worth += points_from(state, (state.turn + ahead) % state.seats, values)
-        cards = entry_cards(values, state.fantasy)
-        if cards:
-            worth += PAID[paid_by(state), cards - 14] * others
-        if worth > most:
-            chosen, most = action, worth
+        worth, stands = board_worth(state, theirs, board, values)
+        if chosen < 0 or (stands and worth > most):
+            chosen, most = action, worth if stands else -np.inf
     return chosen
 
 
@@ -93,3 +136,69 @@ def finish_rows(states, actions, known):
         known[i] = states[i].street == STREETS - 1 and not states[i].over
         if known[i]:
             actions[i] = finish_action(states[i])
+
+
+# ---- the street before it
+
+
+@njit
+def open_slots(state, slots):
+    """Where the last two cards will go. slots: int64 [2], written; returns whether both are in one row"""
+    found, seat, row_of = 0, state.turn, np.empty(2, np.int64)
+    for row in range(3):
+        for place in range(state.count[seat, row], ROW_SIZE[row]):
+            slots[found], row_of[found] = ROW_START[row] + place, row
+            found += 1
+    return row_of[0] == row_of[1]
+
+
+@njit
+def pairs_worth(state, cards, n, worth):
+    """What each two of n cards bring as the last of a board, in their better order. worth: float64 [n, n],
+    where the second is before the first"""
+    board, values, theirs = np.empty(BOARD, np.uint8), np.empty(3, np.int64), np.empty((3, 3), np.int64)
+    slots = np.empty(2, np.int64)
+    one_row = open_slots(state, slots)
+    read_others(state, theirs)
+    for slot in range(BOARD):
+        board[slot] = state.board[state.turn, slot]
+    for i in range(n):
+        for j in range(i):
+            board[slots[0]], board[slots[1]] = cards[i], cards[j]
+            worth[i, j], _ = board_worth(state, theirs, board, values)
+            if not one_row:
+                board[slots[0]], board[slots[1]] = cards[j], cards[i]
+                other, _ = board_worth(state, theirs, board, values)
+                worth[i, j] = max(worth[i, j], other)
+
+
+@njit
+def draws_worth(state):
+    """What the last draw brings, over all that it may be. The state: cards are placed, and none drawn."""
+    cards, n, bits = np.empty(CARDS, np.uint8), 0, unseen(state)
+    for card in range(CARDS):
+        if bits >> np.uint64(card) & np.uint64(1):
+            cards[n] = card
+            n += 1
+    worth = np.empty((n, n))
+    pairs_worth(state, cards, n, worth)
+    total = 0.0
+    for i in range(n):
+        for j in range(i):
+            for k in range(j):
+                total += max(worth[i, j], worth[i, k], worth[j, k])
+    return total / (n * (n - 1) * (n - 2) / 6)
+
+
+@njit
+def judge_rows(states, ideas, worth, judged):
+    """ideas: int32 [N, K], below 0 for none; worth: float64 [N, K] and judged: bool [N], written"""
+    trial = np.empty(1, STATE)
+    for i in range(len(states)):
+        judged[i] = states[i].street == STREETS - 2 and not states[i].over
+        for k in range(ideas.shape[1]):
+            worth[i, k] = -np.inf
+            if judged[i] and ideas[i, k] >= 0:
+                trial[0] = states[i]
+                place_cards(trial[0], ideas[i, k])
+                worth[i, k] = draws_worth(trial[0])

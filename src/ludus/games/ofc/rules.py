@@ -8,7 +8,7 @@ from ludus.core.rules import States, Streams
 from ludus.core.spec import Part, Spec
 from ludus.games.ofc import Options, text
 from ludus.games.ofc.cards import CARDS, EMPTY, JOKER, STRAIGHT_TOP, best
-from ludus.games.ofc.finish import finish_rows
+from ludus.games.ofc.finish import finish_rows, judge_rows
 from ludus.games.ofc.hand import (
     ACTIONS,
     FIRST_ACTIONS,
@@ -312,6 +312,11 @@ class Ofc:
         known = np.zeros(len(states), bool)
         finish_rows(states, actions, known)
         return known
+
+    def judge(self, states: States, ideas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        worth, judged = np.zeros(ideas.shape), np.zeros(len(states), bool)
+        judge_rows(states, ideas, worth, judged)
+        return worth, judged
 
     def cut(self, states: States) -> None:
         cut_rows(states)
