@@ -114,7 +114,7 @@ def test_killed_at_any_moment_and_resumed_is_never_interrupted(trained, tmp_path
             found = checkpoint.listed(folder)[-1:] != before[-1:]
         return found or process.poll() is not None
 
-    for writing in (False, True, False, True):
+    for writing in (False, True, True):
         before = checkpoint.listed(folder)
         process = subprocess.Popen(
             command, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
