@@ -63,7 +63,9 @@ def trace(table, actions, turn=None):
 
 
 def test_rom_is_the_one_that_its_source_makes(tmp_path):
-    version = subprocess.run(["make", "-s", "-C", str(NES), "version"], capture_output=True, text=True)
+    version = subprocess.run(
+        ["make", "-s", "--no-print-directory", "-C", str(NES), "version"], capture_output=True, text=True
+    )
     if not shutil.which("cc65"):
         pytest.skip("cc65 is not installed")
     said = subprocess.run(["cc65", "--version"], stderr=subprocess.PIPE, text=True).stderr
