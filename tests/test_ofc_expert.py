@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ludus import games, match
-from ludus.algos.agent import LookAhead, PolicyBot, likeliest
+from ludus.algos.agent import JUDGED, LookAhead, PolicyBot, likeliest
 from ludus.core import seeds
 from ludus.core.conformance import Play, score_of
 from ludus.core.errors import Usage
@@ -126,7 +126,7 @@ def test_an_agent_takes_the_best_of_its_ideas_before_the_last_street():
     game = games.open("ofc", hands=1)
     states = last_streets(game.rules, 5, street=STREETS - 2)
     agent = match.player("champion", game)
-    ideas = likeliest(agent.first(states)[2])
+    ideas = likeliest(agent.first(states)[2], JUDGED)
     worth, judged = game.rules.judge(states, ideas)
     assert judged.all() and (worth.argmax(1) > 0).any()
     for player in (agent, match.player("champion+1", game)):

@@ -15,6 +15,8 @@ from ludus.search.bot import parse_think
 
 WIDTH, LEAST = 8, 1e-4
 """Ideas, the actions that are compared: so many, each at least this share as likely as the first."""
+JUDGED = 12
+"""Ideas that the rules judge, however unlikely: no guess is involved. In OFC more than 12 found nothing."""
 BATCH = 32
 """Futures played side by side, before ideas are dropped or the clock is asked."""
 DEPTH = 4
@@ -43,11 +45,10 @@ def look(rules: Rules, states: States) -> tuple[np.ndarray, np.ndarray]:
     return obs, legal
 
 
-def likeliest(logits: np.ndarray) -> np.ndarray:
-    """The policy's ideas in each row, the likeliest first, -1 after them. int32 [N, WIDTH]"""
-    ideas = np.argsort(-logits, axis=1, kind="stable")[:, :WIDTH].astype(np.int32)
-    found = np.take_along_axis(logits, ideas, 1)
-    ideas[found < found[:, :1] + np.log(LEAST)] = -1
+def likeliest(logits: np.ndarray, most: int) -> np.ndarray:
+    """The policy's ideas in each row, the likeliest first, -1 after the legal ones. int32 [N, most]"""
+    ideas = np.argsort(-logits, axis=1, kind="stable")[:, :most].astype(np.int32)
+    ideas[np.isneginf(np.take_along_axis(logits, ideas, 1))] = -1
     return ideas
 
 
@@ -64,7 +65,7 @@ class PolicyBot:
         """As `first`, with the best of its ideas where the rules can judge them."""
         actions, known, logits = self.first(states)
         if isinstance(self.rules, Judges) and not known.all():
-            ideas = likeliest(logits)
+            ideas = likeliest(logits, JUDGED)
             rows = np.flatnonzero(~known & ((ideas >= 0).sum(1) > 1))
             worth, is_judged = self.rules.judge(states[rows], ideas[rows])
             rows = rows[is_judged]
@@ -108,15 +109,15 @@ class LookAhead(PolicyBot):
         actions, known, logits = self.first(state)
         if known[0]:
             return actions, np.ones(1, np.float32), self._outcomes(state, actions, rng, self.futures).mean(1)
-        ideas = np.argsort(-logits[0])[:WIDTH].astype(np.int32)
-        ideas = ideas[np.isfinite(logits[0][ideas])]
+        ideas = likeliest(logits, WIDTH)[0]
+        ideas = ideas[ideas >= 0]
         shares = np.exp(logits[0] - logits[0].max())
         return ideas, shares[ideas] / shares.sum(), self._outcomes(state, ideas, rng, self.futures).mean(1)
 
     def _best(self, state: States, logits: np.ndarray, rng: Streams) -> int:
         """The idea with the best mean outcome, beyond doubt."""
-        ideas = likeliest(logits[None])[0]
-        ideas = ideas[ideas >= 0]
+        ideas = likeliest(logits[None], WIDTH)[0]
+        ideas = ideas[(ideas >= 0) & (logits[ideas] >= logits.max() + np.log(LEAST))]
         start, now, took_s = state.copy(), time.monotonic(), 0.0
         end = now + (self.seconds or np.inf)
         if isinstance(self.rules, Rounds):

@@ -6,16 +6,19 @@ Looks only at what the seat to move can see.
 import numpy as np
 
 from ludus.core.jit import njit
-from ludus.games.ofc.cards import CARDS, FOUL, best
+from ludus.games.ofc.cards import CARDS, FOUL, JOKER, NO_LIMIT, best, best_at_most
 from ludus.games.ofc.fantasy import CHANCES
 from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, STATE, STREETS, paid_by, place_cards, unseen
 from ludus.games.ofc.scoring import (
     BOARD,
+    BOTTOM,
     FOUL_COST,
+    MIDDLE,
     PAID,
     ROW_SIZE,
     ROW_START,
     SCOOP,
+    TOP,
     board_values,
     entry_cards,
     pair_points,
@@ -81,19 +84,17 @@ def foul_points(theirs, values):
 
 
 @njit
-def board_worth(state, theirs, board, values):
-    """What the seat to move wins with a finished board, Fantasyland included; whether the board stands.
-
-    theirs: [seats, 3]; values: int64 [3], written
-    """
-    stands, worth = board_values(board, values), 0.0
+def board_worth(state, theirs, values, stands):
+    """What the seat to move wins with a finished board, Fantasyland included. theirs: [seats, 3]; values: of
+    its rows, int64 [3], if it stands"""
+    worth = 0.0
     for ahead in range(1, state.seats):
         other = theirs[(state.turn + ahead) % state.seats]
         worth += points_from(other, values) if stands else foul_points(other, values)
     cards = entry_cards(values, state.fantasy) if stands else 0
     if cards:
         worth += PAID[paid_by(state), cards - 14] * (state.seats - 1)
-    return worth, stands
+    return worth
 
 
 # ---- the last street
@@ -123,7 +124,8 @@ def finish_action(state):
     for action in range(FIRST_ACTIONS, ACTIONS):
         if not finish_board(state, action, board):
             continue
-        worth, stands = board_worth(state, theirs, board, values)
+        stands = board_values(board, values)
+        worth = board_worth(state, theirs, values, stands)
         if chosen < 0 or (stands and worth > most):
             chosen, most = action, worth if stands else -np.inf
     return chosen
@@ -142,34 +144,90 @@ def finish_rows(states, actions, known):
 
 
 @njit
-def open_slots(state, slots):
-    """Where the last two cards will go. slots: int64 [2], written; returns whether both are in one row"""
-    found, seat, row_of = 0, state.turn, np.empty(2, np.int64)
+def open_rows(state, rows):
+    """In which row each of the last two cards will be. rows: int64 [2], written"""
+    found = 0
     for row in range(3):
-        for place in range(state.count[seat, row], ROW_SIZE[row]):
-            slots[found], row_of[found] = ROW_START[row] + place, row
+        for _ in range(state.count[state.turn, row], ROW_SIZE[row]):
+            rows[found] = row
             found += 1
-    return row_of[0] == row_of[1]
+
+
+@njit
+def rate_rows(state, cards, n, values, jokers):
+    """What each row may become with a card of n in its open slot, if it has one; a complete row is the same
+    with all of them. values: int64 [3, n], unlimited by the row below; jokers: bool [3, n]"""
+    hand = np.empty(5, np.uint8)
+    for row in range(3):
+        start, held = ROW_START[row], state.count[state.turn, row]
+        wild = False
+        for place in range(held):
+            hand[place] = state.board[state.turn, start + place]
+            wild |= hand[place] >= JOKER
+        for k in range(n):
+            if held < ROW_SIZE[row]:
+                hand[held] = cards[k]
+            elif k > 0:
+                values[row, k], jokers[row, k] = values[row, 0], jokers[row, 0]
+                continue
+            values[row, k] = best(hand, ROW_SIZE[row])
+            jokers[row, k] = wild or (held < ROW_SIZE[row] and cards[k] >= JOKER)
+
+
+@njit
+def limited_rows(board, cards_of, values, jokers, limits, limited, found):
+    """Values of a finished board by what its rows may become; whether it stands. found: int64 [3], written
+
+    cards_of: which card each row was given. limits, limited: int64 [3, n], the limit that a row with a joker
+    met last, and what that left of it
+    """
+    limit = NO_LIMIT
+    for row in (BOTTOM, MIDDLE, TOP):
+        k = cards_of[row]
+        value = values[row, k]
+        if value > limit and not jokers[row, k]:
+            return False
+        if value > limit:
+            if limits[row, k] != limit:
+                start, size = ROW_START[row], ROW_SIZE[row]
+                limited[row, k] = best_at_most(board[start : start + size], size, limit)
+                limits[row, k] = limit
+            value = limited[row, k]
+        if value == FOUL:
+            return False
+        found[row] = limit = value
+    return True
 
 
 @njit
 def pairs_worth(state, cards, n, worth):
     """What each two of n cards bring as the last of a board, in their better order. worth: float64 [n, n],
     where the second is before the first"""
-    board, values, theirs = np.empty(BOARD, np.uint8), np.empty(3, np.int64), np.empty((3, 3), np.int64)
-    slots = np.empty(2, np.int64)
-    one_row = open_slots(state, slots)
+    board, found, theirs = np.empty(BOARD, np.uint8), np.empty(3, np.int64), np.empty((3, 3), np.int64)
+    rows, slots, cards_of = np.empty(2, np.int64), np.empty(2, np.int64), np.zeros(3, np.int64)
+    values, jokers = np.empty((3, n), np.int64), np.empty((3, n), np.bool_)
+    limits, limited = np.full((3, n), -1), np.empty((3, n), np.int64)
     read_others(state, theirs)
+    open_rows(state, rows)
+    one_row = rows[0] == rows[1]
+    for k in range(2):
+        slots[k] = ROW_START[rows[k]] + state.count[state.turn, rows[k]] + (one_row and k)
+    if not one_row:
+        rate_rows(state, cards, n, values, jokers)
     for slot in range(BOARD):
         board[slot] = state.board[state.turn, slot]
     for i in range(n):
         for j in range(i):
-            board[slots[0]], board[slots[1]] = cards[i], cards[j]
-            worth[i, j], _ = board_worth(state, theirs, board, values)
-            if not one_row:
-                board[slots[0]], board[slots[1]] = cards[j], cards[i]
-                other, _ = board_worth(state, theirs, board, values)
-                worth[i, j] = max(worth[i, j], other)
+            worth[i, j] = -np.inf
+            for order in range(1 if one_row else 2):
+                first, second = (j, i) if order else (i, j)
+                board[slots[0]], board[slots[1]] = cards[first], cards[second]
+                cards_of[rows[0]], cards_of[rows[1]] = first, second
+                if one_row:
+                    stands = board_values(board, found)
+                else:
+                    stands = limited_rows(board, cards_of, values, jokers, limits, limited, found)
+                worth[i, j] = max(worth[i, j], board_worth(state, theirs, found, stands))
 
 
 @njit
