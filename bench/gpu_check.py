@@ -3,6 +3,7 @@
 `gpu_check.py cpu` tries the script itself without a GPU: what is about recorded updates is trivial there.
 """
 
+import dataclasses
 import sys
 import threading
 from collections.abc import Callable
@@ -193,6 +194,24 @@ def check_vectors(device: torch.device) -> None:
     check("vectors are played and learned", all(np.isfinite(list(losses.values()))), losses["policy/kl"])
 
 
+def check_memory(device: torch.device) -> None:
+    """A network with memory plays in a recorded graph by the memories that its block keeps."""
+    config = dataclasses.replace(resolve("connect4", algo="ppo"), net=NetConfig(hidden=(32,), memory=16))
+    plan, columns = dataclasses.replace(ppo_plan(64, 16), net=config.net), algos.find("ppo").columns
+    settings = ppo.Config(minibatch=256, epochs=1)
+    learner = PpoLearner(RULES.spec, Net(RULES.spec, config.net), settings, str(device))
+    central = algos.find("ppo").make_central(plan, GAME, learner.net, columns(config, RULES.spec), False)
+    table = GAME.table(plan.rows)
+    actor, (block,) = central.add(0, table, Seating(plan, 0, GAME, table, no_past(), nobody))
+    actor.fill(block)
+    data = learner._gather([block])
+    value, logp = learner._look_at(data)
+    apart = max(float((mine - data[name]).abs().max()) for name, mine in (("value", value), ("logp", logp)))
+    losses = learner.learn([block], off_policy=True)
+    right = block["memory"].any() and apart < 1e-2 and np.isfinite(list(losses.values())).all()
+    check("memories are kept, and learned from", bool(right), f"at most {apart:.2g} apart")
+
+
 def evaluated(network: Any, states: np.ndarray) -> np.ndarray:
     n = len(states)
     actions, counts = np.zeros((n, RULES.spec.actions), np.int32), np.zeros(n, np.int32)
@@ -294,6 +313,7 @@ def main() -> None:
     ppo_learner(device)  # a learner on the CPU was the last to set the precision
     check_policy(torch.device(device))
     check_vectors(torch.device(device))
+    check_memory(torch.device(device))
     check_publish(torch.device(device))
     check_precision(torch.device(device))
     print(f"WRONG: {'; '.join(failed)}" if failed else "all is well")

@@ -261,7 +261,6 @@ def test_opponents_that_cant_be_seated_are_refused_before_anything_starts(game, 
         ({"rows": -1}, "rows"),
         ({"steps": 2}, "steps"),  # so short that no seat decides twice, and nothing could be learned
         ({"switches": {"cards": 3}}, "cards"),
-        ({"inference": "central", "net": {"memory": 8}}, "local"),
         ({"temperature_spread": 1.0}, "--temperature-spread"),
         ({"temperature_spread": -0.5}, "--temperature-spread"),
         ({"net": {"trunk": "conv"}}, "conv"),

@@ -195,7 +195,7 @@ def test_whatever_else_may_change_in_a_run_that_goes_on(changes, trained):
         ("tictactoe", {"ppo": {"teacher": "nobody"}}, "has no bot 'nobody'"),
         ("gym:CartPole-v1", {"ppo": {"teacher": "greedy"}}, "has no bot 'greedy'"),
         ("tictactoe", {"opponents": "nobody"}, "has no opponent 'nobody'"),
-        ("tictactoe", {"inference": "central", "net": {"memory": 8}}, "--inference local"),
+        ("tictactoe", {"algo": "examples.reinforce", "inference": "central"}, "--inference local"),
         ("tictactoe", {"mirror": "ftp://there"}, "a mirror must be"),
         ("tictactoe", {"mirror": "s3://bucket/run"}, "can't look into the mirror"),
         ("tictactoe", {"notify": ("carrierpigeon://coop",)}, "--notify"),

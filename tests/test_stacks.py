@@ -71,8 +71,8 @@ class NoiseGame(Game):
         return self.kind(lambda: FrameStackObservation(Noise(), 4, padding_type=self.padding), rows)
 
 
-def learned(kind, padding="reset", memory=0, central=False, updates=2):
-    """Weights after some updates from two actors' blocks, and the last block."""
+def learned(kind, padding="reset", memory=0, central=False, learns=True):
+    """A learner after two updates from two actors' blocks, and the last block. learns: or only played"""
     torch.manual_seed(0)
     game = NoiseGame(kind, padding, memory)
     ppo, config = algos.find("ppo"), game.config
@@ -92,17 +92,18 @@ def learned(kind, padding="reset", memory=0, central=False, updates=2):
             actor = ppo.make_actor(plan, index, game, table, seating, np.zeros(3, np.int64))
             block = Block(columns, STEPS, ROWS)
         pairs.append((actor, block))
-    for _ in range(updates):
+    for _ in range(2):
         flatten(learner.net, vector)
         for actor, block in pairs:
             actor.load(vector, 0.0)
             actor.fill(block)
-        learner.learn([block for _, block in pairs], off_policy=False)
+        if learns:
+            learner.learn([block for _, block in pairs], off_policy=False)
     return learner, pairs[-1][1]
 
 
 @pytest.mark.parametrize("padding", ["reset", "zero"])
-@pytest.mark.parametrize(("memory", "central"), [(0, False), (6, False), (0, True)])
+@pytest.mark.parametrize(("memory", "central"), [(0, False), (6, False), (0, True), (6, True)])
 def test_what_is_learned_is_the_same_as_from_whole_stacks(padding, memory, central):
     """Blocks begin in the middle of games; games end in blocks, also one after another."""
     once, block = learned(GymTable, padding, memory, central)
@@ -116,6 +117,16 @@ def test_what_is_learned_is_the_same_as_from_whole_stacks(padding, memory, centr
     assert (kept[3:] == seen[:, :, -1]).all()
     for name, tensor in whole.net.state_dict().items():
         assert torch.equal(once.net.state_dict()[name], tensor), name
+
+
+def test_a_central_network_with_memory_plays_by_the_memories_it_keeps():
+    """What it expected and how likely its choices were, again from the memories in its blocks."""
+    learner, block = learned(Plain, memory=6, central=True, learns=False)
+    data = learner._gather([block])
+    value, logp = learner._look_at(data)
+    assert block["memory"].any() and block["fresh"].any() and not block["fresh"].all()
+    assert torch.allclose(value, data["value"], atol=1e-5) and torch.allclose(logp, data["logp"], atol=1e-5)
+    assert not torch.allclose(learner._look_at(data | {"memory": 0 * data["memory"]})[0], value, atol=1e-5)
 
 
 def test_planes_do_not_reach_beyond_the_start_of_a_game():

@@ -400,11 +400,12 @@ def test_memory_learns_what_no_policy_without_it_can(trained, importable):
     """The score is the share of cues recalled; guessing gets a half."""
     learning = {"minibatch": 128, "entropy_coef": 0.0, "learning_rate": 2e-3}
     budget = {"workers": "0", "decisions": 90_000, "steps": 32, "ppo": learning}
-    readings = learned(
-        trained, "cue_env:Cue", lambda seen: late(seen, "game/score") > 0.9,
-        net={"hidden": (32,), "memory": 16}, **budget,
-    )  # fmt: skip
-    assert late(readings, "game/score") > 0.85
+    for inference in ("central", "local"):
+        readings = learned(
+            trained, "cue_env:Cue", lambda seen: late(seen, "game/score") > 0.9,
+            net={"hidden": (32,), "memory": 16}, inference=inference, **budget,
+        )  # fmt: skip
+        assert late(readings, "game/score") > 0.85
     budget["decisions"] = 3 * readings[-1]["decisions"]
     _, readings = trained("cue_env:Cue", net={"hidden": (32,)}, **budget)
     assert late(readings, "game/score") < 0.65

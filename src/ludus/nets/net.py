@@ -83,11 +83,16 @@ class Net(nn.Module):
 
     def raw(self, obs: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """As `forward`, before masking."""
+        return self.look(obs, memory)[:2]
+
+    def look(self, obs: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+        """As `raw`, and the memory after this decision."""
         x = self.prepare(obs)
-        body = self.policy_body(x)
+        body, after = self.policy_body(x), None
         if memory is not None:
-            body = self.remember(body, memory).chunk(2, 1)[0]
-        return self.policy(body), self.value_of(x, body)
+            after = self.remember(body, memory)
+            body = after.chunk(2, 1)[0]
+        return self.policy(body), self.value_of(x, body), after
 
     def masked(self, logits: Tensor, legal: Tensor) -> Tensor:
         return logits.masked_fill(~legal, ILLEGAL) if legal.shape[1] else logits

@@ -33,12 +33,9 @@ class TorchPolicy:
         self, obs: np.ndarray, memory: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Logits before masking [N, A], value [N], and the memory after this decision."""
-        x = self.net.prepare(as_tensor(obs))
-        body, after = self.net.policy_body(x), None
-        if memory is not None:
-            state = self.net.remember(body, torch.from_numpy(memory))
-            body, after = state.chunk(2, 1)[0], state.numpy()
-        return self.net.policy(body).numpy(), self.net.value_of(x, body).numpy(), after
+        before = None if memory is None else torch.from_numpy(memory)
+        logits, value, after = self.net.look(as_tensor(obs), before)
+        return logits.numpy(), value.numpy(), None if after is None else after.numpy()
 
     def logits(self, obs: np.ndarray) -> np.ndarray:
         """float32 [N, A], before masking."""

@@ -133,7 +133,7 @@ class Ppo(algos.Algorithm):
         return PpoCentral(self, plan, game, net, columns, overlap)
 
     def can_be_central(self, config: "TrainConfig") -> bool:
-        return not config.net.memory
+        return True
 
 
 algorithm = Ppo()

@@ -58,6 +58,7 @@ class DevicePolicy:
         box = spec.box[0].shape if spec.box else ()
         kind = torch.float32 if spec.box else torch.int32
         self.action = torch.zeros((rows, *box), dtype=kind, pin_memory=pin)
+        self.memory = torch.zeros((rows, 2 * self.net.config.memory), pin_memory=pin)  # before, then after
         self.temperature = 1.0
         self.at = torch.zeros(1, dtype=torch.long, device=device)
         self.block: DeviceBlock | None = None
@@ -81,18 +82,20 @@ class DevicePolicy:
             self.at.zero_()
 
     def act(
-        self, obs: np.ndarray, legal: np.ndarray, rng: Any, temperature: float, memory: None
-    ) -> tuple[np.ndarray, float, None]:
+        self, obs: np.ndarray, legal: np.ndarray, rng: Any, temperature: float, memory: np.ndarray | None
+    ) -> tuple[np.ndarray, float, np.ndarray | None]:
         if obs.ctypes.data != self.obs.data_ptr():
             self.obs_array[:] = obs
             self.legal.numpy()[:] = legal
+        if memory is not None:
+            self.memory.numpy()[:] = memory
         self._keep_earlier_frames()
         if self.stream is None or self.block is None:
             self._compute()
         else:
             self._graphs[self.block.slot].replay()
             self.stream.synchronize()
-        return self.action.numpy(), 0.0, None
+        return self.action.numpy(), 0.0, None if memory is None else self.memory.numpy()
 
     def _keep_earlier_frames(self) -> None:
         """Those that a block's first decision sees beside its newest one."""
@@ -107,8 +110,9 @@ class DevicePolicy:
         assert self.block is not None
         obs = self.obs.to(self.device, non_blocking=True)
         legal = self.legal.to(self.device, non_blocking=True)
-        logits, value = self.net(obs, legal)
-        action, logp = self._sampled(logits)
+        before = self.memory.to(self.device, non_blocking=True) if self.net.cell else None
+        logits, value, after = self.net.look(obs, before)
+        action, logp = self._sampled(self.net.masked(logits, legal))
         kept = {"legal": legal, "action": action, "logp": logp, "value": value}
         if stack := self.net.spec.stack:
             self.block.tensors["frames"].index_copy_(0, self.at + stack - 1, obs[:, -1].unsqueeze(0))
@@ -118,6 +122,8 @@ class DevicePolicy:
             self.block.tensors[name].index_copy_(0, self.at, values.unsqueeze(0))
         self.at.add_(1)
         self.action.copy_(action, non_blocking=True)
+        if after is not None:
+            self.memory.copy_(after, non_blocking=True)
 
     def _sampled(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         if self.net.log_std is not None:
@@ -150,10 +156,10 @@ class DevicePolicy:
         if not self.on_gpu:  # a recorded graph keeps its own generator
             self._rng.set_state(torch.from_numpy(snapshot["rng"]))
 
-    def value(self, obs: np.ndarray, memory: None) -> np.ndarray:
+    def value(self, obs: np.ndarray, memory: np.ndarray | None) -> np.ndarray:
+        before = None if memory is None else torch.from_numpy(memory).to(self.device)
         with torch.no_grad():
-            x = self.net.prepare(as_tensor(obs).to(self.device))
-            return self.net.value_of(x, self.net.policy_body(x)).cpu().numpy()
+            return self.net.look(as_tensor(obs).to(self.device), before)[1].cpu().numpy()
 
 
 class CentralActor(PpoActor):
@@ -162,7 +168,11 @@ class CentralActor(PpoActor):
     policy: Any
 
     def choose(self, turn: Turn, block: Block, t: int) -> np.ndarray:
-        return self.policy.act(turn.obs, turn.legal, self.rng, self.temperature, None)[0]
+        before = self._recall(block, t)
+        actions, _, after = self.policy.act(turn.obs, turn.legal, self.rng, self.temperature, before)
+        if self.memory:
+            self.memory.put(self.every, turn.seat, after)
+        return actions
 
     def load(self, vector: np.ndarray, progress: float) -> None:
         self.use_teacher = progress < self.plan.settings.teacher_until
