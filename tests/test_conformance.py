@@ -26,6 +26,7 @@ def test_every_game_keeps_the_contract(game, promise):
         {"fantasyland": "off", "hands": 1},
         {"fantasyland_hands": "valued", "hands": 3},
         {"fantasyland_hands": "sampled"},
+        {"last_street": "exact", "hands": 3},
     ],
     ids=str,
 )

@@ -60,6 +60,30 @@ def test_a_game_is_one_hand_and_pays_what_fantasyland_is_worth_in_those_to_come(
 
 
 @pytest.mark.parametrize("how", ["played", "sampled"])
+def test_an_exact_last_street_is_what_its_best_placements_make_of_it(how):
+    """The same games, once with a last street that the rules place, once with seats that place it so."""
+    points = []
+    for last_street in ("exact", "played"):
+        game = games.open("ofc", fantasyland_hands=how, hands=3, last_street=last_street)
+        rules, greedy, rng = game.rules, game.bot("greedy"), seeds.rows(5, 200)
+        states = rules.blank(200)
+        rules.deal(states, rng)
+        while not rules.over(states).all():
+            rows = np.flatnonzero(~rules.over(states))
+            some, streams = states[rows], rng[rows]
+            actions = greedy.choose(some, streams)
+            assert rules.finish(some, actions).any() <= (last_street == "played")  # nobody is asked for it
+            rules.play(some, actions, streams)
+            states[rows], rng[rows] = some, streams
+        points.append(states["points"].copy())
+    assert points[0].any() and (points[0] == points[1]).all()
+
+
+def test_agents_are_evaluated_with_a_last_street_that_is_played():
+    assert games.open("ofc", last_street="exact").for_evaluation().options.last_street == "played"
+
+
+@pytest.mark.parametrize("how", ["played", "sampled"])
 @pytest.mark.parametrize("to_come", [0, 1, 9])
 def test_the_last_hand_is_seen_in_training_as_in_a_session(to_come, how):
     rules = games.open("ofc", hands=10, fantasyland_hands=how).rules

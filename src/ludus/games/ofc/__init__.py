@@ -25,6 +25,9 @@ class Options:
     """Play Fantasyland hands; pay what they were measured to be worth and skip them; or, for training, let
     each game be any one hand of a session: seats may be in Fantasyland, and what is earned is paid by its
     worth in the hands to come."""
+    last_street: Literal["played", "exact"] = "played"
+    """Let seats place the cards of the last street; or, for training, let the rules place them as well as
+    they can be, as trained agents do."""
     stay_middle: bool = False
     """A full house or better in the middle also stays in Fantasyland."""
     hands: int = 10
@@ -35,7 +38,7 @@ class Game(NativeGame):
     """Pineapple Open-Face Chinese poker for two or three, with jokers and Fantasyland."""
 
     options_type = Options
-    evaluated: ClassVar = {"hands": 10, "fantasyland_hands": "played"}
+    evaluated: ClassVar = {"hands": 10, "fantasyland_hands": "played", "last_street": "played"}
     measure_name = "points/hand"
 
     def make_rules(self, options: Options) -> Rules:

@@ -52,6 +52,7 @@ STATE = np.dtype(
         ("valued", np.int8),  # the row of PAID that Fantasyland is paid by; 0: by the hands to come
         ("stay_middle", np.int8),
         ("sampled", np.int8),  # a game is any one hand of a session
+        ("exact", np.int8),  # the rules place the cards of the last street
         # the session
         ("over", np.int8),
         ("button", np.int8),
@@ -64,7 +65,7 @@ STATE = np.dtype(
         ("board", np.uint8, (3, BOARD)),  # top 3, middle 5, bottom 5, each filled from its left
         ("discards", np.uint8, (3, 4)),
         ("fantasy_hand", np.uint8, (3, MOST_FANTASY)),
-        ("spare", np.uint8, 3),
+        ("spare", np.uint8, 2),
     ],
     align=True,
 )

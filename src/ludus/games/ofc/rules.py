@@ -8,7 +8,7 @@ from ludus.core.rules import States, Streams
 from ludus.core.spec import Part, Spec
 from ludus.games.ofc import Options, text
 from ludus.games.ofc.cards import CARDS, EMPTY, JOKER, STRAIGHT_TOP, best
-from ludus.games.ofc.finish import finish_rows, judge_rows
+from ludus.games.ofc.finish import finish_action, finish_rows, judge_rows
 from ludus.games.ofc.hand import (
     ACTIONS,
     FIRST_ACTIONS,
@@ -80,7 +80,11 @@ def deal_rows(states, rng):
 @njit
 def play_rows(states, actions, rng):
     for i in range(len(states)):
-        act(states[i], actions[i], rng[i])
+        state, action = states[i], np.int64(actions[i])
+        while action >= 0:
+            act(state, action, rng[i])
+            last = state.exact and state.street == STREETS - 1 and not state.over
+            action = finish_action(state) if last else -1
 
 
 @njit
@@ -249,6 +253,8 @@ class Ofc:
             raise Usage(f"fantasyland is {', '.join(FANTASY)}, not {options.fantasyland!r}")
         if options.fantasyland_hands not in ("played", "valued", "sampled"):
             raise Usage(f"fantasyland_hands is played, valued or sampled, not {options.fantasyland_hands!r}")
+        if options.last_street not in ("played", "exact"):
+            raise Usage(f"last_street is played or exact, not {options.last_street!r}")
         if not 1 <= options.hands <= 1_000_000:
             raise Usage(f"a session has 1 to 1,000,000 hands, not {options.hands}")
         self.options = options
@@ -271,6 +277,7 @@ class Ofc:
         states["valued"] = FIXED if self.options.fantasyland_hands == "valued" else 0
         states["stay_middle"] = self.options.stay_middle
         states["sampled"] = self.options.fantasyland_hands == "sampled"
+        states["exact"] = self.options.last_street == "exact"
         states["hands"] = self.options.hands
         return states
 
