@@ -30,7 +30,7 @@ class Sizes:
     """Which of ofc, ofc.think, blokus.vs_old, blokus.classic, connect4. Default: all."""
     agent: str = "champion"
     """OFC's agent, perhaps with look-ahead: `champion+128`."""
-    hands: int = 6000
+    hands: int = 18_000
     """Of OFC against rollout; against greedy five times, against expert a sixth as many."""
     think: str = "256"
     """How far OFC's agent looks ahead in `ofc.think`: futures, or a time."""
