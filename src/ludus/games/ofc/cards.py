@@ -70,8 +70,15 @@ def best(cards, n):
 
     Rows that aren't full yet count what they hold: straights and flushes need five cards.
     """
+    once, twice, thrice, four, suits, jokers = sets_of(cards, 0, n)
+    return best_of_sets(n, once, twice, thrice, four, suits, jokers)
+
+
+@njit(inline="always")
+def sets_of(cards, start, n):
+    """Of n cards from `start` on: the ranks held once, twice, three and four times, the suits, the jokers."""
     once, twice, thrice, four, suits, jokers = 0, 0, 0, 0, 0, 0
-    for i in range(n):
+    for i in range(start, start + n):
         card = cards[i]
         if card >= JOKER:
             jokers += 1
@@ -82,6 +89,12 @@ def best(cards, n):
         twice |= once & bit
         once |= bit
         suits |= 1 << (card & 3)
+    return once, twice, thrice, four, suits, jokers
+
+
+@njit
+def best_of_sets(n, once, twice, thrice, four, suits, jokers):
+    """`best`, from what `sets_of` gives."""
     distinct = twice == 0
     if n == 5 and distinct:
         flush = suits & (suits - 1) == 0

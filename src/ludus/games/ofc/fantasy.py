@@ -322,33 +322,23 @@ def _best_top(rest, limit, tops, group, n, jokers):
 def _search(cores, count, tops, group, n, jokers, stay_value, stay_middle, chosen):
     """Find the best cores by branch and bound. chosen: int64 [3]: kind of top, middle core, bottom core"""
     everything = (1 << n) - 1
-    bounds = np.empty(count)
-    heights = np.empty(count, np.int64)  # best top beside a bottom
-    starts = np.empty(count, np.int64)  # best middle beside a bottom
-    for b in range(count):
-        bottom = cores[AS_BOTTOM, b]
-        m = b
-        while cores[AS_MIDDLE, m] & bottom:
-            m += 1
-        starts[b] = m
-        heights[b] = _best_top(everything & ~bottom, cores[KIND, b], tops, group, n, jokers)
-        bounds[b] = _points(heights[b], cores[KIND, m], cores[KIND, b], stay_value, stay_middle)
     found = -1.0
-    while True:
-        b = np.argmax(bounds)
-        if bounds[b] <= found:
-            return
-        bounds[b] = -1.0
-        bottom = cores[AS_BOTTOM, b]
-        for m in range(starts[b], count):
+    for b in range(count):
+        kind, bottom = cores[KIND, b], cores[AS_BOTTOM, b]
+        if _points(min(tops[0], kind), kind, kind, stay_value, stay_middle) <= found:
+            return  # nor is any bottom after it worth more
+        height = _best_top(everything & ~bottom, kind, tops, group, n, jokers)
+        last = -1  # kind of middle that was looked at
+        for m in range(b, count):
+            if cores[KIND, m] != last:
+                last = cores[KIND, m]
+                if _points(min(height, last), last, kind, stay_value, stay_middle) <= found:
+                    break
             middle = cores[AS_MIDDLE, m]
             if middle & bottom:
                 continue
-            limit = min(heights[b], cores[KIND, m])
-            if _points(limit, cores[KIND, m], cores[KIND, b], stay_value, stay_middle) <= found:
-                break
-            top = _best_top(everything & ~(bottom | middle), cores[KIND, m], tops, group, n, jokers)
-            points = _points(top, cores[KIND, m], cores[KIND, b], stay_value, stay_middle)
+            top = _best_top(everything & ~(bottom | middle), last, tops, group, n, jokers)
+            points = _points(top, last, kind, stay_value, stay_middle)
             if points > found:
                 found = points
                 chosen[TOP], chosen[MIDDLE], chosen[BOTTOM] = top, m, b

@@ -7,7 +7,7 @@ from ludus.core.jit import njit
 from ludus.core.rules import States, Streams
 from ludus.core.spec import Part, Spec
 from ludus.games.ofc import Options, text
-from ludus.games.ofc.cards import CARDS, EMPTY, JOKER, STRAIGHT_TOP, best
+from ludus.games.ofc.cards import CARDS, EMPTY, HIGHEST, JOKER, STRAIGHT_TOP, best_of_sets, sets_of
 from ludus.games.ofc.finish import finish_action, finish_rows, judge_rows
 from ludus.games.ofc.hand import (
     ACTIONS,
@@ -201,26 +201,21 @@ def observe_seat(state, seat, out, i, at):
 @njit
 def observe_made(state, out, i, at):
     """What the rows of the seat to move hold and may become: derived from its own cards alone."""
-    below, order = 0, at + 3 * MADE_FEATURES
+    board, below, order = state.board[state.turn], 0, at + 3 * MADE_FEATURES
     for row in (TOP, MIDDLE, BOTTOM):
-        start, count = ROW_START[row], state.count[state.turn, row]
-        once, twice, thrice, suits = 0, 0, 0, 0
-        for place in range(count):
-            card = state.board[state.turn, start + place]
-            if card >= JOKER:
-                continue
-            bit = 1 << (card >> 2)
-            thrice |= twice & bit
-            twice |= once & bit
-            once |= bit
-            suits |= 1 << (card & 3)
-        for rank in range(13):
-            out[i, at + rank] = twice >> rank & 1
-            out[i, at + 13 + rank] = thrice >> rank & 1
+        count = state.count[state.turn, row]
+        once, twice, thrice, four, suits, jokers = sets_of(board, ROW_START[row], count)
+        pairs, trips = twice, thrice  # mostly none, and out is 0 there
+        while pairs:
+            out[i, at + HIGHEST[pairs]] = 1
+            pairs ^= 1 << HIGHEST[pairs]
+        while trips:
+            out[i, at + 13 + HIGHEST[trips]] = 1
+            trips ^= 1 << HIGHEST[trips]
         out[i, at + 26] = suits & (suits - 1) == 0
         out[i, at + 27] = twice == 0 and STRAIGHT_TOP[once] >= 0
         at += MADE_FEATURES
-        value = best(state.board[state.turn, start : start + count], count)
+        value = best_of_sets(count, once, twice, thrice, four, suits, jokers)
         if row != TOP:
             out[i, order + row - MIDDLE] = value >= below
         below = value
