@@ -19,11 +19,11 @@ from ludus.nets.net import Net
 from ludus.nets.parts import as_tensor
 
 ON_DEVICE = ("obs", "frames", "legal", "action", "logp", "value")
-"""Columns that are born on the device and stay there; the others are copied once a block."""
+"""Columns that the policy writes on the device; the others are copied there once the block is full."""
 
 
 class DeviceBlock(Block):
-    """A block whose large columns are tensors on the learner's device."""
+    """A block whose columns are tensors on the learner's device."""
 
     def __init__(self, columns: list[Column], steps: int, rows: int, device: torch.device, slot: int) -> None:
         """slot: which of its group's blocks it is"""
@@ -34,10 +34,14 @@ class DeviceBlock(Block):
         )
         super().__init__(small, steps, rows, pinned.numpy())
         self.tensors = {
-            column.name: as_tensor(Block([column], steps, rows)[column.name]).to(device)
-            for column in columns
-            if column.name in ON_DEVICE
+            column.name: as_tensor(Block([column], steps, rows)[column.name]).to(device) for column in columns
         }
+
+    def upload(self) -> None:
+        """Copy what was written on the host. Groups do this, each for itself: the learner would make
+        hundreds of calls, and wait for the GIL after each."""
+        for column in self.columns:
+            self.tensors[column.name].copy_(as_tensor(self[column.name]), non_blocking=True)
 
 
 class DevicePolicy:
@@ -181,7 +185,11 @@ class CentralActor(PpoActor):
         assert isinstance(block, DeviceBlock)
         self.policy.start(block)
         with torch.cuda.stream(self.policy.stream):  # nothing without a GPU
-            return super().fill(block)
+            report = super().fill(block)
+            block.upload()
+        if self.policy.stream:
+            self.policy.stream.synchronize()
+        return report
 
     def snapshot(self) -> dict[str, Any]:
         kept = super().snapshot()

@@ -39,6 +39,10 @@ from ludus.nets.parts import as_tensor
 
 TOGETHER = 32
 """Updates that are recorded as one graph: between them Python would wait for the threads that play."""
+LOOKED = 1 << 16
+"""Decisions that a GPU looks at together, at most, before an update."""
+Look = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
+"""Of observations, masks, actions and memories: what is expected, and log-probabilities of the actions."""
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 TRAINED_COUNT = 1_000_000
 """Decisions that the statistics of trained weights count as."""
@@ -90,9 +94,10 @@ class PpoLearner:
             adv, known = self._advantages(blocks, value, rho)
         weight = rho.clamp_max(1)
         target = value + weight * adv
-        self._track_values(target[known])
-        explained = 1 - (target - value)[known].var() / target[known].var().clamp_min(1e-8)
-        data["adv"].copy_(weight * (adv - adv[known].mean()) / (adv[known].std() + 1e-8))
+        known_target, known_adv = target[known], adv[known]
+        self._track_values(known_target)
+        explained = 1 - (target - value)[known].var() / known_target.var().clamp_min(1e-8)
+        data["adv"].copy_(weight * (adv - known_adv.mean()) / (known_adv.std() + 1e-8))
         data["logp"].copy_(logp)
         data["target"].copy_(target)
         data["known"].copy_(known)
@@ -127,10 +132,12 @@ class PpoLearner:
         if name not in self._data:
             shape = (sum(map(len, parts)), *parts[0].shape[1:])
             self._data[name] = torch.empty(shape, dtype=parts[0].dtype, device=self.device)
-        at = 0
-        for part in parts:
-            self._data[name][at : at + len(part)].copy_(part, non_blocking=True)
-            at += len(part)
+        room = self._data[name][: sum(map(len, parts))]
+        if all(part.device == room.device for part in parts):
+            torch.cat(parts, out=room)
+            return
+        for part, place in zip(parts, room.split([len(part) for part in parts]), strict=True):
+            place.copy_(part, non_blocking=True)
 
     def _planes(self, blocks: list[Block]) -> list[Tensor]:
         """Which of all frames each decision's stack consists of, int64 [decisions, stack] of each block."""
@@ -144,22 +151,38 @@ class PpoLearner:
 
     def _look(self, data: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """What we expect of all decisions, and our log-probabilities of them."""
-        if not (self.on_gpu and len(data["adv"]) == len(self._data["adv"])):
-            return self._look_at(data)
+        total = len(data["adv"])
+        if not (self.on_gpu and total == len(self._data["adv"])):
+            return self._look_at(data, 512 if self.net.images else 4096, self._look_at_some)
         if self._looking is None:
-            self._looking = CudaGraph(lambda: self._look_at(self._data))
+            # Equal parts if possible, since every other size is compiled too.
+            size = next((size for size in range(LOOKED, LOOKED // 4, -1) if total % size == 0), LOOKED)
+            look = self._look_at_some
+            if not self.net.cell:
+                look = fused(look, *self._part(self._data, 0, size))
+            self._looking = CudaGraph(lambda: self._look_at(self._data, size, look))
         return self._looking.replay()
 
     @torch.no_grad()
-    def _look_at(self, data: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        values, logps, size = [], [], 65536 if self.on_gpu else 512 if self.net.images else 4096
-        for start in range(0, len(data["adv"]), size):
-            part = slice(start, start + size)
-            memory = data["memory"][part] if self.net.cell else None
-            logits, value = self.net(self._seen(data, data[self._view][part]), data["legal"][part], memory)
-            values.append(value)
-            logps.append(log_prob(self.net, logits, data["action"][part])[0])
+    def _look_at(self, data: dict[str, Tensor], size: int, look: Look) -> tuple[Tensor, Tensor]:
+        """size: of the parts that are looked at one by one"""
+        found = [look(*self._part(data, start, size)) for start in range(0, len(data["adv"]), size)]
+        values, logps = zip(*found, strict=True)
         return torch.cat(values), torch.cat(logps)
+
+    def _part(
+        self, data: dict[str, Tensor], start: int, size: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        part = slice(start, start + size)
+        memory = data["memory"][part] if self.net.cell else None
+        return self._seen(data, data[self._view][part]), data["legal"][part], data["action"][part], memory
+
+    @torch.no_grad()
+    def _look_at_some(
+        self, obs: Tensor, legal: Tensor, action: Tensor, memory: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        logits, value = self.net(obs, legal, memory)
+        return value, log_prob(self.net, logits, action)[0]
 
     def _seen(self, data: dict[str, Tensor], some: Tensor) -> Tensor:
         """Observations of some decisions, of which `_view` is given.
@@ -194,9 +217,8 @@ class PpoLearner:
         shape = (len(blocks), blocks[0].steps, blocks[0].rows)
         inputs = {"value": value.reshape(shape), "rho": rho.reshape(shape)}
         for name in ("seat", "reward", "ended", "bootstrap"):
-            inputs[name] = torch.stack(
-                [as_tensor(block[name]).to(self.device, non_blocking=True) for block in blocks]
-            )
+            parts = [column(block, name) for block in blocks]
+            inputs[name] = torch.stack([part.to(self.device, non_blocking=True) for part in parts])
         if self._device_advantages is None:
             room = {name: tensor.clone() for name, tensor in inputs.items()}
             self._room, config = room, self.config
