@@ -6,8 +6,11 @@ import pytest
 from ludus import games, match
 from ludus.agent import run_bot
 from ludus.algos.agent import RememberingBot, look
+from ludus.core import seeds
+from ludus.core.conformance import Play
 from ludus.core.errors import Usage
 from ludus.core.rules import RandomBot
+from ludus.games.ofc.hand import STREETS
 from ludus.store.checkpoint import listed
 
 
@@ -74,3 +77,36 @@ def test_eval_and_play_take_an_agent_with_memory(remembering, ludus, one_core):
     assert code == 0 and "random" in out, err
     code, out, err = ludus("play", "tictactoe", "--against", str(remembering), typed="b2\nq")
     assert code == 0 and "seat 1" in out, err
+
+
+# ---- without look-ahead
+
+
+def first_choices(rules, agent, states):
+    obs, legal = look(rules, states)
+    return np.where(legal, agent.policy.logits(obs), -np.inf).argmax(1)
+
+
+def test_a_search_agent_without_look_ahead_takes_its_networks_first_choices():
+    game = games.open("connect4")
+    alone = run_bot(game, game.champion, "0")
+    states = np.concatenate([some for some, _ in Play(game.rules, rows=8).decisions(20)])
+    assert (
+        alone.choose(states, seeds.rows(0, len(states))) == first_choices(game.rules, alone, states)
+    ).all()
+
+
+def test_without_look_ahead_nothing_is_judged_but_the_last_street_is_exact():
+    game = games.open("ofc")
+    alone, judging = (run_bot(game, game.champion, think) for think in ("0", ""))
+    states = np.concatenate([some for some, _ in Play(game.rules, rows=32).decisions(30)])
+    rng = seeds.rows(0, len(states))
+    chosen, judged = alone.choose(states, rng), judging.choose(states, rng)
+    before = states["street"] < STREETS - 1
+    assert (chosen[before] == first_choices(game.rules, alone, states[before])).all()
+    assert (chosen[~before] == judged[~before]).all() and not before.all()
+    assert (chosen != judged)[states["street"] == STREETS - 2].any()
+
+
+def test_an_agent_with_memory_never_looks_ahead(remembering):
+    assert isinstance(run_bot(games.open("tictactoe"), remembering, "0"), RememberingBot)

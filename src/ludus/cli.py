@@ -105,7 +105,8 @@ def play(
         against: The bot in the other seats, or `champion`, the agent that comes with some games. Default: the
             strongest bot.
         run: The folder of a run whose agent takes the other seats, under the rules it was trained on.
-        think: How far the opponent looks ahead, as 400 (positions or futures), or how long, as 100ms.
+        think: How far the opponent looks ahead, as 400 (positions or futures), or how long, as 100ms;
+            0: not at all, it takes its network's first choices.
         seed: The same seed deals the same game.
         row: Which deal of the seed, as recorded games of `ludus eval` say it.
         record: A file to which the game is added as one line; `ludus analyze --file` reads it, and the page
@@ -163,7 +164,8 @@ def evaluate(
         against: The opponents of a run's agent, or of each of the bots. Default: all bots of the game. Some
             games also know programs that play them, such as `gtp:COMMAND` (see the page of the game).
         at: Which checkpoint of the run: `best`, or a milestone by its decisions. Default: the newest.
-        think: How far the run's agent, or each of the bots, looks ahead, as 400, or how long, as 100ms.
+        think: How far the run's agent, or each of the bots, looks ahead, as 400, or how long, as 100ms;
+            0: not at all, it takes its network's first choices.
         hands: Hands of each match, for games that are sessions of hands. Default: 10,000.
         games: Games of each match. Default: 1,000, or 200 if somebody searches.
         opening: First moves that are made at random, the same for each seat. Default: as the game says, or

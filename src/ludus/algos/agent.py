@@ -13,6 +13,8 @@ from ludus.nets import Memory, NetConfig
 from ludus.nets.plain import sample
 from ludus.search.bot import parse_think
 
+NO_LOOK_AHEAD = "0"
+"""`think` of an agent that takes its policy's first choices, to see what looking ahead brings."""
 WIDTH, LEAST = 8, 1e-4
 """Ideas, the actions that are compared: so many, each at least this share as likely as the first."""
 JUDGED = 12
@@ -27,12 +29,14 @@ DROP = 2.0
 
 def policy_bot(rules: Rules, net: NetConfig, policy: Policy, think: str, source: str) -> Bot:
     """source: where it comes from, for errors"""
-    futures, seconds = parse_think(think) if think else (0, 0.0)
-    if think and net.memory:
+    futures, seconds = parse_think(think) if think not in ("", NO_LOOK_AHEAD) else (0, 0.0)
+    if futures and net.memory:
         raise Usage(f"{source} has a network with memory, which can't look ahead: leave out +{think}")
     if net.memory:
         return RememberingBot(rules, net, policy)
-    return LookAhead(rules, policy, futures, seconds) if think else PolicyBot(rules, policy)
+    if futures:
+        return LookAhead(rules, policy, futures, seconds)
+    return PolicyBot(rules, policy, judges=think != NO_LOOK_AHEAD)
 
 
 def look(rules: Rules, states: States) -> tuple[np.ndarray, np.ndarray]:
@@ -55,11 +59,12 @@ def likeliest(logits: np.ndarray, most: int) -> np.ndarray:
 class PolicyBot:
     """A policy by its first choice, except where the rules know the best action, or the best of its ideas."""
 
-    def __init__(self, rules: Rules, policy: Policy) -> None:
-        self.rules, self.policy = rules, policy
+    def __init__(self, rules: Rules, policy: Policy, judges: bool = True) -> None:
+        """judges: whether it lets the rules judge its ideas"""
+        self.rules, self.policy, self.judges = rules, policy, judges
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
-        return self.judged(states)[0]
+        return self.judged(states)[0] if self.judges else self.first(states)[0]
 
     def judged(self, states: States) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """As `first`, with the best of its ideas where the rules can judge them."""

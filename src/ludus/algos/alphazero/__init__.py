@@ -160,8 +160,11 @@ class AlphaZero(algos.Algorithm):
         return BoardPolicy(spec, net)
 
     def make_bot(self, rules: Rules, config: "TrainConfig", policy: Policy, think: str, source: str) -> Bot:
+        from ludus.algos.agent import NO_LOOK_AHEAD, policy_bot
         from ludus.search.evaluators import Network
 
+        if think == NO_LOOK_AHEAD:
+            return policy_bot(rules, config.net, policy, think, source)
         search = config.settings.search
         network = Network(rules, cast("BoardPolicy", policy).for_play().places_and_values)
         worth = utility(config.settings, rules.spec)
