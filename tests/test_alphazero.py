@@ -102,6 +102,39 @@ def blokus_block():
 # ---- what is remembered
 
 
+def first_moves(share):
+    """With which move each remembered game begins, once all games that were begun by `_spread` are over."""
+    config = replace(CONFIG, random_openings=share)
+    actor, block = self_play("connect4", 8, 48, config=config), Block(record(config, CONNECT4.spec), 48, 8)
+    for _ in range(2):
+        actor.fill(block)  # 48 decisions a row, and no game has more than 42
+    moves = states_of(CONNECT4, block)["moves"].astype(int)
+    return moves[1:][np.diff(moves) != 1]
+
+
+def test_random_moves_of_an_opening_are_not_remembered():
+    assert set(first_moves(0.0)) == {0}
+    assert set(first_moves(1.0)) == {2}
+    assert set(first_moves(0.5)) == {0, 2}
+
+
+def test_random_openings_are_made_of_all_moves():
+    """A search that always wants the middle plays it, except in an opening."""
+
+    def middle(states, actions, counts, rng, logits, values):
+        logits[:], values[:] = np.where(actions == 3, 9, 0)[:, : logits.shape[1]], 0
+
+    config = replace(CONFIG, random_openings=1.0, search=replace(CONFIG.search, noise=0.0))
+    actor = self_play("connect4", 32, 48, config=config)
+    actor.network, block = middle, Block(record(config, CONNECT4.spec), 48, 32)
+    for _ in range(2):
+        actor.fill(block)
+    states = states_of(CONNECT4, block)
+    opened = states[states["moves"] == 2]
+    firsts = {CONNECT4.text(state) for state in opened}
+    assert len(firsts) > 15  # of 7 * 7
+
+
 def games_of(rules, block):
     """Slices of a block that are games or the end of one: their moves follow each other."""
     moves = states_of(rules, block)["moves"].astype(int)

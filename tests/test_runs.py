@@ -58,7 +58,7 @@ SEARCHED = {
     "algo": "alphazero", "rows": 8, "steps": 16, "decisions": 1_024,
     "opponents": "self:0.4,past:0.3,greedy:0.3", "net": {"channels": 8, "blocks": 2},
     "alphazero": {"search": {"simulations": 6}, "fast_simulations": 2, "minibatch": 32, "replay_buffer": 600,
-                  "learning_starts": 200, "sampling_moves": 2, "replay_ratio": 1.0},
+                  "learning_starts": 200, "sampling_moves": 2, "random_openings": 0.5, "replay_ratio": 1.0},
     "checkpoints": {"every_s": 0.0, "every_decisions": 300},
 }  # fmt: skip
 EXACT = {

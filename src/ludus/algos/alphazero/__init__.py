@@ -51,6 +51,8 @@ class Config:
     """Simulations of a fast search."""
     sampling_moves: Whole = 0
     """First moves of a game that are sampled from the search's policy; later ones are its best."""
+    random_openings: Share = 0.0
+    """Share of games that begin with two random moves: a network knows little of openings it never plays."""
     learning_rate: NotNegative = 2e-3
     """Learning rate of AdamW at the start of the run; it decays linearly."""
     learning_rate_end: Share = 0.05

@@ -18,6 +18,8 @@ from ludus.search import Result, Search
 
 LONGEST = 64
 """Decisions of one game there is room for at first."""
+RANDOM_MOVES = 2
+"""Of a random opening: as many as matches begin with."""
 
 
 class SearchOpponent:
@@ -70,6 +72,7 @@ class SelfPlay:
         self.done = np.zeros(0, self.record)  # those of finished games, which wait for a block
         self.idle_since = time.perf_counter()
         self.moves = np.zeros(plan.rows, np.int64)  # of the games being played
+        self.opening = np.zeros(plan.rows, np.int64)  # how many of them are random
         self.seed, self.started = seeds.derive(plan.seed, "worker", index, "table"), False
 
     def load(self, vector: np.ndarray, progress: float) -> None:
@@ -144,14 +147,17 @@ class SelfPlay:
         actions = found.best.copy()
         rows = np.flatnonzero(self.moves < self.config.sampling_moves)
         weighted_choice(found.policy, found.counts, found.actions, rows, self.rng.random(len(rows)), actions)
+        rows = np.flatnonzero(self.moves < self.opening)
+        actions[rows] = found.actions[
+            rows, (self.rng.random(len(rows)) * found.counts[rows]).astype(np.int64)
+        ]
         self.moves += 1
         return actions
 
     def _note(self, found: Result, full: bool) -> None:
-        """Remember a decision of every row until its game is over."""
+        """Remember a decision of every row until its game is over, except where a random one follows."""
         if self.length.max() == self.open.shape[1]:
             self.open = np.concatenate([self.open, np.zeros_like(self.open)], 1)
-        rows = np.arange(self.plan.rows)
         listed = self.record["action"].shape[0]
         likeliest = np.argsort(-found.policy, 1, kind="stable")[:, :listed]
         record = np.zeros(self.plan.rows, self.record)
@@ -160,8 +166,9 @@ class SelfPlay:
         record["action"][:, : likeliest.shape[1]] = np.take_along_axis(found.actions, likeliest, 1)
         record["policy"][:, : likeliest.shape[1]] = np.take_along_axis(found.policy, likeliest, 1)
         record["full"], record["expected"] = full, found.value
-        self.open[rows, self.length] = record
-        self.length += 1
+        rows = np.flatnonzero(self.moves >= self.opening)
+        self.open[rows, self.length[rows]] = record[rows]
+        self.length[rows] += 1
 
     def _close(self, finished: list[Finished]) -> None:
         """Tell the decisions of games that are over how they ended."""
@@ -176,6 +183,7 @@ class SelfPlay:
                     record["owner"] = self._owner(record, some.states[place : place + 1])
                 closed.append(record)
                 self.length[row] = self.moves[row] = 0
+                self.opening[row] = RANDOM_MOVES * (self.rng.random() < self.config.random_openings)
         self.done = np.concatenate(closed) if len(closed) > 1 else self.done
 
     def _owner(self, record: np.ndarray, final: States) -> np.ndarray:
@@ -205,6 +213,7 @@ class SelfPlay:
             "open": self.open.view(np.uint8).copy(),
             "length": self.length.copy(),
             "moves": self.moves.copy(),
+            "opening": self.opening.copy(),
             "done": self.done.view(np.uint8).copy(),
         }
 
@@ -219,6 +228,7 @@ class SelfPlay:
         self.streams[...] = snapshot["streams"]
         self.open = snapshot["open"].view(self.record).copy()
         self.length[...], self.moves[...] = snapshot["length"], snapshot["moves"]
+        self.opening[...] = snapshot.get("opening", 0)  # older runs have none
         self.done = snapshot["done"].view(self.record).copy()
 
 
