@@ -11,9 +11,12 @@ from ludus import algos
 from ludus.algos.cuda_graph import copied, device_settings, load_optimiser, rate_of, set_rate
 from ludus.algos.optimisers import Adam
 from ludus.algos.ppo import STRETCH, Config
+from ludus.algos.ppo.activations import activate
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.device_advantages import device_advantages
+from ludus.algos.ppo.known_gradient import KnownGradient
 from ludus.algos.ppo.learner import PpoLearner
+from ludus.algos.ppo.plain_passes import PlainPasses
 from ludus.config import Config as TrainConfig
 from ludus.core.block import Block, Column
 from ludus.core.spec import Part, Spec
@@ -172,11 +175,12 @@ def test_the_correction_for_an_older_policy_never_exceeds_one():
 
 BANDIT = Spec("bandit", 1, 4, (Part("obs", (3,), np.dtype(np.uint8)),))
 REWARDED, NEVER_LEGAL = 2, 3
+SMALL_NET = NetConfig(hidden=(16,))
 
 
-def make_learner(spec: Spec = BANDIT, seed: int = 0, **config) -> PpoLearner:
+def make_learner(spec: Spec = BANDIT, seed: int = 0, net: NetConfig = SMALL_NET, **config) -> PpoLearner:
     torch.manual_seed(seed)
-    return PpoLearner(spec, Net(spec, NetConfig(hidden=(16,))), Config(**{"minibatch": 64, **config}))
+    return PpoLearner(spec, Net(spec, net), Config(**{"minibatch": 64, **config}))
 
 
 def columns_of(learner: PpoLearner) -> list[Column]:
@@ -412,11 +416,74 @@ def test_compiled_slopes_are_those_of_autograd(teacher):
     obs = torch.from_numpy(rng.integers(0, 3, (size, 3)).astype(np.uint8))
     loss, told = learner._loss(mini, *learner.net.raw(obs))
     grads = torch.autograd.grad(loss, learner._parameters)
-    quick_told, quick_grads = learner._fused_loss(mini, *learner.net.raw(obs))
+    logits, value = learner.net.raw(obs)
+    quick_told, *gradients = learner._fused_loss(mini, logits.detach(), value.detach())
+    quick_grads = torch.autograd.grad(KnownGradient.apply(logits, value, *gradients), learner._parameters)
     torch.testing.assert_close(quick_told[:5], told[:5], rtol=1e-4, atol=1e-5)
     assert told[4] > 0  # some were clipped
     for quick, slow in zip(quick_grads, grads, strict=True):
         torch.testing.assert_close(quick, slow, rtol=1e-3, atol=1e-5)
+
+
+class ByAutograd(PpoLearner):
+    """Learns by torch alone."""
+
+    def _plain_passes(self) -> None:
+        return None
+
+    def _cpu_gradient(self, mini, logits, value):
+        loss, told = self._loss(mini, logits, value)
+        self._differentiate(loss)
+        return told
+
+    def _step(self):
+        norm = torch.nn.utils.clip_grad_norm_([self._flat], self.config.max_grad_norm)
+        self.optimiser.step()
+        return norm
+
+
+@pytest.mark.parametrize("hidden", [(), (16,), (24, 16)])
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_updates_without_autograd_are_those_with_it(monkeypatch, activation, shared, hidden):
+    monkeypatch.setattr("ludus.algos.ppo.learner.MANY_THREADS", 1000)
+    spec = Spec("bandit", 1, 4, (Part("obs", (3,), FLOAT32),))
+    net = NetConfig(hidden=hidden, activation=activation, shared=shared)
+    plain = make_learner(spec, net=net, max_grad_norm=0.3, learning_rate=1e-3)
+    torch.manual_seed(0)
+    other = ByAutograd(spec, Net(spec, net), plain.config)
+    assert plain._passes is not None and same(weights(plain), weights(other))
+    for seed in range(3):
+        block, told = bandit(plain, seed), []
+        for learner in (plain, other):
+            torch.manual_seed(seed)
+            told.append(learner.learn([block], off_policy=False))
+        assert told[0]["losses/grad_norm"] > 0.3 / 2  # so that some were clipped
+        assert told[0] == pytest.approx(told[1], rel=1e-3, abs=1e-5)
+    for name, tensor in weights(other).items():
+        torch.testing.assert_close(weights(plain)[name], tensor, rtol=1e-4, atol=1e-5)
+
+
+def test_networks_that_are_not_plain_are_left_to_autograd():
+    low = np.full(2, -1, np.float32)
+    box = Spec("box", 1, 0, (Part("obs", (3,), FLOAT32),), box=(low, -low))
+    two = Spec("two", 1, 4, (Part("first", (3,), FLOAT32), Part("second", (2,), FLOAT32)))
+    assert PlainPasses.possible(Net(BANDIT, NetConfig(hidden=(8,))))
+    assert not PlainPasses.possible(Net(BANDIT, NetConfig(hidden=(8,), memory=6)))
+    assert not PlainPasses.possible(Net(box, NetConfig(hidden=(8,))))
+    assert not PlainPasses.possible(Net(two, NetConfig(hidden=(8,))))
+
+
+@pytest.mark.parametrize("is_tanh", [True, False], ids=["tanh", "relu"])
+def test_activations_are_torchs_and_nan_stays_nan(is_tanh):
+    bias = torch.linspace(-0.5, 0.5, 7)
+    x = torch.cat([torch.linspace(-12, 12, 7 * 400).reshape(400, 7), torch.randn(50, 7) * 1e-3])
+    expected, out = (x + bias).tanh() if is_tanh else (x + bias).relu(), x.clone()
+    activate(out.numpy(), bias.numpy(), is_tanh)
+    torch.testing.assert_close(out, expected, rtol=1e-6, atol=3e-7)
+    nothing = torch.full((2, 7), torch.nan)
+    activate(nothing.numpy(), bias.numpy(), is_tanh)
+    assert nothing.isnan().all()
 
 
 # ---- other policies' blocks

@@ -11,9 +11,10 @@ from ludus.core.jit import njit
 
 @njit(fastmath=True)
 def fused_loss(
-    logits, legal, action, old_logp, adv, share, clip, entropy_weight, teacher, teacher_coef, out, told
-):
-    """out: float32 [B, A], what the loss changes by with each logit; told: float64 [6] as `_update` reports.
+    logits, value, legal, action, old_logp, adv, target, share, clip, value_coef, value_std, entropy_weight,
+    teacher, teacher_coef, by_logits, by_value, told,
+):  # fmt: skip
+    """by_logits: float32 [B, A], by_value: [B], the loss's gradients; told: float64 [6] as `_update` reports.
 
     logits: [B, A] before masking. share: [B], the weight of each decision. teacher: [B], or [0] without one
     """
@@ -23,7 +24,7 @@ def fused_loss(
     for i in range(len(logits)):
         n, top, total = 0, np.float32(-1e30), np.float32(0)
         for a in range(count):
-            out[i, a] = 0
+            by_logits[i, a] = 0
             if legal[i, a]:
                 choices[n] = a
                 n += 1
@@ -52,8 +53,11 @@ def fused_loss(
                 g += slope
             if use_teacher and choices[k] == teacher[i]:
                 g -= use_teacher
-            out[i, choices[k]] = g * share[i]
+            by_logits[i, choices[k]] = g * share[i]
+        error = (value[i] - target[i]) / value_std
+        by_value[i] = value_coef * error * share[i] / value_std
         told[0] -= limit * adv[i] * share[i]
+        told[1] += error * error * share[i] / 2
         told[2] += entropy * share[i]
         told[3] += (ratio - 1 - log_ratio) * share[i]
         told[4] += share[i] if abs(ratio - 1) > clip else 0.0

@@ -4,7 +4,7 @@ A decision's advantage continues at the same seat's next decision in that game.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
@@ -31,6 +31,7 @@ from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.device_advantages import device_advantages
 from ludus.algos.ppo.fused_loss import fused_loss
 from ludus.algos.ppo.known_gradient import KnownGradient
+from ludus.algos.ppo.plain_passes import PlainPasses
 from ludus.algos.ppo.stacks import BLANK, places, stacked
 from ludus.core.block import Block
 from ludus.core.spec import Spec, image_shape
@@ -46,6 +47,8 @@ Look = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 SMALL = 1_000_000
 """Parameters up to which we take our own step of Adam, which knows one thread only."""
+MANY_THREADS = 8
+"""With more of them we leave plain networks to autograd: torch's activations use them all, ours use one."""
 TRAINED_COUNT = 1_000_000
 """Decisions that the statistics of trained weights count as."""
 
@@ -59,6 +62,7 @@ class PpoLearner:
         set_precision(self.device)
         self._parameters = list(self.net.parameters())
         self._flat = joined(self._parameters)
+        self._passes = self._plain_passes()
         settings = device_settings(config.learning_rate, self.device)
         self.optimiser = Adam([self._flat], eps=1e-5, **settings)
         self.phase: Phase = lambda name: nullcontext()
@@ -77,6 +81,14 @@ class PpoLearner:
         self._picked_loss = self._eager_loss
         self._forget_graphs()
         self._threads = ThreadPoolExecutor(machine.usable_cores())
+
+    def _plain_passes(self) -> PlainPasses | None:
+        if self.on_gpu or torch.get_num_threads() > MANY_THREADS or not PlainPasses.possible(self.net):
+            return None
+        assert self._flat.grad is not None
+        parts = self._flat.grad.split([parameter.numel() for parameter in self._parameters])
+        views = zip(self._parameters, parts, strict=True)
+        return PlainPasses(self.net, {parameter: part.view_as(parameter) for parameter, part in views})
 
     def learn(self, blocks: list[Block], off_policy: bool) -> dict[str, float]:
         """One update from finished blocks. off_policy: an older policy than ours played them.
@@ -311,10 +323,9 @@ class PpoLearner:
         """One step of the optimiser; policy, value, entropy, kl, clipped and gradient norm."""
         if self.on_gpu:
             loss, told = self._picked_loss(data, pick)
-            grads: Sequence[Tensor] = torch.autograd.grad(loss, self._parameters)
+            self._differentiate(loss)
         else:
-            told, grads = self._cpu_gradients(*self._looked_up(data, pick))
-        torch.cat([grad.reshape(-1) for grad in grads], out=self._flat.grad)
+            told = self._cpu_gradient(*self._looked_up(data, pick))
         told[5] = self._step()
         return told
 
@@ -337,21 +348,29 @@ class PpoLearner:
             starts, fresh = mini["memory"][::STRETCH], mini["fresh"].reshape(-1, STRETCH)
             logits, value = net.unroll(mini["obs"], starts, fresh)
         else:
-            logits, value = net.raw(mini["obs"])
+            logits, value = self._passes.forward(mini["obs"]) if self._passes else net.raw(mini["obs"])
         mini["share"] = mini["known"] / mini["known"].sum().clamp_min(1)
         return mini, logits, value
 
     def _eager_loss(self, data: dict[str, Tensor], pick: Tensor) -> tuple[Tensor, Tensor]:
         return self._loss(*self._looked_up(data, pick))
 
-    def _cpu_gradients(
-        self, mini: dict[str, Tensor], logits: Tensor, value: Tensor
-    ) -> tuple[Tensor, Sequence[Tensor]]:
-        """What an update reports, and the gradient of every parameter."""
-        if self.net.log_std is None:
-            return self._fused_loss(mini, logits, value)
-        loss, told = self._loss(mini, logits, value)
-        return told, torch.autograd.grad(loss, self._parameters)
+    def _differentiate(self, loss: Tensor) -> None:
+        grads = torch.autograd.grad(loss, self._parameters)
+        torch.cat([grad.reshape(-1) for grad in grads], out=self._flat.grad)
+
+    def _cpu_gradient(self, mini: dict[str, Tensor], logits: Tensor, value: Tensor) -> Tensor:
+        """Writes the gradient; what an update reports."""
+        if self.net.log_std is not None:
+            loss, told = self._loss(mini, logits, value)
+            self._differentiate(loss)
+            return told
+        told, *gradients = self._fused_loss(mini, logits.detach(), value.detach())
+        if self._passes:
+            self._passes.backward(*gradients)
+        else:
+            self._differentiate(KnownGradient.apply(logits, value, *gradients))
+        return told
 
     def _loss(self, mini: dict[str, Tensor], logits: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """The loss, and what an update reports of it."""
@@ -373,21 +392,19 @@ class PpoLearner:
 
     def _fused_loss(
         self, mini: dict[str, Tensor], logits: Tensor, value: Tensor
-    ) -> tuple[Tensor, Sequence[Tensor]]:
-        """The same on a CPU, without autograd for what comes after the network."""
-        config, share = self.config, mini["share"]
-        out, told = np.empty(logits.shape, np.float32), np.zeros(6)
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The same on a CPU: what an update reports, and the loss's gradients by logits and by values."""
+        config = self.config
+        by_logits, by_value, told = torch.empty_like(logits), torch.empty_like(value), np.zeros(6)
         teacher = mini["teacher"].numpy() if config.teacher else np.zeros(0, np.int32)
         fused_loss(
-            logits.detach().numpy(), mini["legal"].numpy(), mini["action"].numpy(), mini["logp"].numpy(),
-            mini["adv"].numpy(), share.numpy(), np.float32(config.clip_range),
-            np.float32(self._entropy_weight), teacher, np.float32(self._teacher_weight), out, told,
+            logits.numpy(), value.numpy(), mini["legal"].numpy(), mini["action"].numpy(),
+            mini["logp"].numpy(), mini["adv"].numpy(), mini["target"].numpy(), mini["share"].numpy(),
+            np.float32(config.clip_range), np.float32(config.value_coef), np.float32(self.net.value_std),
+            np.float32(self._entropy_weight), teacher, np.float32(self._teacher_weight), by_logits.numpy(),
+            by_value.numpy(), told,
         )  # fmt: skip
-        error = (value.detach() - mini["target"]) / self.net.value_std
-        told[1] = float((error.square() * share).sum()) / 2
-        slope = config.value_coef * error * share / self.net.value_std
-        loss = KnownGradient.apply(logits, value, torch.from_numpy(out), slope)
-        return torch.from_numpy(told).float(), torch.autograd.grad(loss, self._parameters)
+        return torch.from_numpy(told).float(), by_logits, by_value
 
     def _decayed(self, end: float) -> float:
         return 1 - (1 - end) * self.progress

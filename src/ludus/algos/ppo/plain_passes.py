@@ -1,0 +1,98 @@
+"""Both passes of a plain network on a CPU, by hand: matrix products of torch and compiled activations.
+
+With autograd and torch's tanh, learning in networks of 256-256 took 1.2 times as long.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ludus.algos.ppo.activations import activate, activation_gradient
+from ludus.nets.net import Net
+
+
+class Layer(NamedTuple):
+    """A linear layer. The arrays are views of the network's parameters and of their gradients."""
+
+    weight: Tensor
+    bias: np.ndarray
+    weight_gradient: Tensor
+    bias_gradient: np.ndarray
+
+
+class PlainPasses:
+    """`forward`, then `backward`, which writes the gradients of all parameters."""
+
+    @staticmethod
+    def possible(net: Net) -> bool:
+        return not (net.images or net.parts or net.cell or net.log_std is not None)
+
+    def __init__(self, net: Net, gradients: Mapping[Tensor, Tensor]) -> None:
+        """gradients: of each parameter, where to write it"""
+
+        def layers(*modules: nn.Module) -> list[Layer]:
+            return [
+                Layer(
+                    module.weight.detach(), module.bias.detach().numpy(),
+                    gradients[module.weight], gradients[module.bias].numpy(),
+                )
+                for module in modules if isinstance(module, nn.Linear)
+            ]  # fmt: skip
+
+        self.net, self._is_tanh = net, net.config.activation == "tanh"
+        self._policy_body = layers(*net.policy_body)
+        self._value_body = layers(*net.value_body) if net.value_body is not None else None
+        self._policy, self._value = layers(net.policy, net.value)
+
+    @torch.no_grad()
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """As `Net.raw`."""
+        x = self.net.prepare(obs)
+        self._policy_outs = self._outputs(self._policy_body, x)
+        self._value_outs = self._outputs(self._value_body, x) if self._value_body else self._policy_outs
+        value = _linear(self._value, self._value_outs[-1]).squeeze(1)
+        return _linear(self._policy, self._policy_outs[-1]), value * self.net.value_std + self.net.value_mean
+
+    @torch.no_grad()
+    def backward(self, by_logits: Tensor, by_value: Tensor) -> None:
+        """The loss's gradients by logits [B, A] and by values [B] become those by all parameters."""
+        by_policy = _linear_gradient(self._policy, self._policy_outs[-1], by_logits)
+        by_value = (by_value * self.net.value_std).unsqueeze(1)
+        by_value = _linear_gradient(self._value, self._value_outs[-1], by_value)
+        if self._value_body:
+            self._body_gradient(self._value_body, self._value_outs, by_value)
+        else:
+            by_policy += by_value
+        self._body_gradient(self._policy_body, self._policy_outs, by_policy)
+
+    def _outputs(self, layers: list[Layer], x: Tensor) -> list[Tensor]:
+        """What a body's layers give, after what the first is given."""
+        outs = [x]
+        for layer in layers:
+            outs.append(torch.mm(outs[-1], layer.weight.t()))
+            activate(outs[-1].numpy(), layer.bias, self._is_tanh)
+        return outs
+
+    def _body_gradient(self, layers: list[Layer], outs: list[Tensor], gradient: Tensor) -> None:
+        for number in reversed(range(len(layers))):
+            layer = layers[number]
+            activation_gradient(
+                gradient.numpy(), outs[number + 1].numpy(), self._is_tanh, layer.bias_gradient
+            )
+            torch.mm(gradient.t(), outs[number], out=layer.weight_gradient)
+            if number:
+                gradient = torch.mm(gradient, layer.weight)
+
+
+def _linear(layer: Layer, x: Tensor) -> Tensor:
+    return torch.addmm(torch.from_numpy(layer.bias), x, layer.weight.t())
+
+
+def _linear_gradient(layer: Layer, x: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient by x; writes those by the layer's parameters."""
+    torch.mm(gradient.t(), x, out=layer.weight_gradient)
+    torch.sum(gradient, 0, out=torch.from_numpy(layer.bias_gradient))
+    return torch.mm(gradient, layer.weight)
