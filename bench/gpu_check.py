@@ -205,7 +205,7 @@ def check_memory(device: torch.device) -> None:
     actor, (block,) = central.add(0, table, Seating(plan, 0, GAME, table, no_past(), nobody))
     actor.fill(block)
     data = learner._gather([block])
-    value, logp = learner._look_at(data)
+    value, logp = learner._look(data)
     apart = max(float((mine - data[name]).abs().max()) for name, mine in (("value", value), ("logp", logp)))
     losses = learner.learn([block], off_policy=True)
     right = block["memory"].any() and apart < 1e-2 and np.isfinite(list(losses.values())).all()

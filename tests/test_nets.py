@@ -5,7 +5,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from ludus.algos.ppo.learner import log_prob
+from ludus.algos.ppo.log_prob import log_prob
 from ludus.core.spec import Part, Spec, image_shape
 from ludus.games.adapters.spaces import obs_form
 from ludus.nets import NetConfig

@@ -497,7 +497,7 @@ def test_what_the_newest_policy_played_counts_by_the_values_it_had():
     learner.learn([block], off_policy=False)
     advantage = torch.from_numpy(block["reward"][..., 0] - block["value"]).flatten()
     normal = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-    torch.testing.assert_close(learner._data["adv"], normal)
+    torch.testing.assert_close(learner._batch.memory["adv"], normal)
 
 
 def test_what_an_older_policy_played_counts_by_how_likely_it_still_is():
@@ -512,10 +512,10 @@ def test_what_an_older_policy_played_counts_by_how_likely_it_still_is():
     rho[:, ::2] = 1 / 4
     reward = torch.from_numpy(block["reward"]).flatten()
     told = learner.learn([block], off_policy=True)
-    torch.testing.assert_close(learner._data["target"], value + rho.flatten() * (reward - value))
+    torch.testing.assert_close(learner._batch.memory["target"], value + rho.flatten() * (reward - value))
     advantage = reward - value
     normal = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-    torch.testing.assert_close(learner._data["adv"], rho.flatten() * normal)
+    torch.testing.assert_close(learner._batch.memory["adv"], rho.flatten() * normal)
     assert told["policy/clipped"] == 0 and told["policy/kl"] == pytest.approx(0, abs=1e-6)
 
 

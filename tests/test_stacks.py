@@ -123,10 +123,10 @@ def test_a_central_network_with_memory_plays_by_the_memories_it_keeps():
     """What it expected and how likely its choices were, again from the memories in its blocks."""
     learner, block = learned(Plain, memory=6, central=True, learns=False)
     data = learner._gather([block])
-    value, logp = learner._look_at(data)
+    value, logp = learner._look(data)
     assert block["memory"].any() and block["fresh"].any() and not block["fresh"].all()
     assert torch.allclose(value, data["value"], atol=1e-5) and torch.allclose(logp, data["logp"], atol=1e-5)
-    assert not torch.allclose(learner._look_at(data | {"memory": 0 * data["memory"]})[0], value, atol=1e-5)
+    assert not torch.allclose(learner._look(data | {"memory": 0 * data["memory"]})[0], value, atol=1e-5)
 
 
 def test_planes_do_not_reach_beyond_the_start_of_a_game():

@@ -9,7 +9,7 @@ import torch
 
 from ludus.algos import Actor, Algorithm, Opponent, Plan, Seating
 from ludus.algos.ppo.actor import PpoActor
-from ludus.algos.ppo.learner import log_prob, normal_log_prob
+from ludus.algos.ppo.log_prob import log_prob, normal_log_prob
 from ludus.core import seeds
 from ludus.core.block import Block, Column, block_bytes
 from ludus.core.game import Game

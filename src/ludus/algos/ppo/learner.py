@@ -3,7 +3,6 @@
 A decision's advantage continues at the same seat's next decision in that game.
 """
 
-import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -28,15 +27,16 @@ from ludus.algos.cuda_graph import (
 from ludus.algos.optimisers import Adam
 from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
+from ludus.algos.ppo.batch import Batch, column
 from ludus.algos.ppo.device_advantages import device_advantages
 from ludus.algos.ppo.fused_loss import fused_loss
 from ludus.algos.ppo.known_gradient import KnownGradient
+from ludus.algos.ppo.log_prob import log_prob
 from ludus.algos.ppo.plain_passes import PlainPasses
-from ludus.algos.ppo.stacks import BLANK, places, stacked
+from ludus.algos.ppo.stacks import stacked
 from ludus.core.block import Block
 from ludus.core.spec import Spec, image_shape
 from ludus.nets.net import Net
-from ludus.nets.parts import as_tensor
 
 TOGETHER = 32
 """Updates that are recorded as one graph: between them Python would wait for the threads that play."""
@@ -44,7 +44,6 @@ LOOKED = 1 << 16
 """Decisions that a GPU looks at together, at most, before an update."""
 Look = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 """Of observations, masks, actions and memories: what is expected, and log-probabilities of the actions."""
-HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 SMALL = 1_000_000
 """Parameters up to which we take our own step of Adam, which knows one thread only."""
 MANY_THREADS = 8
@@ -74,10 +73,10 @@ class PpoLearner:
         self._entropy_weight = torch.tensor(config.entropy_coef, device=device)
         self._teacher_weight = torch.tensor(config.teacher_coef, device=device)
         self._view = "planes" if spec.stack else "obs"
-        self._columns = ["frames" if spec.stack else "obs", "legal", "action", "logp", "value"]
-        self._columns += ["teacher"] if config.teacher else []
-        self._columns += ["memory", "fresh"] if net.cell else []
-        self._data: dict[str, Tensor] = {}  # room for all columns of the blocks being learned from
+        columns = ["frames" if spec.stack else "obs", "legal", "action", "logp", "value"]
+        columns += ["teacher"] if config.teacher else []
+        columns += ["memory", "fresh"] if net.cell else []
+        self._batch = Batch(spec, columns, self.device)
         self._picked_loss = self._eager_loss
         self._forget_graphs()
         self._threads = ThreadPoolExecutor(machine.usable_cores())
@@ -129,52 +128,24 @@ class PpoLearner:
         self._device_advantages: CudaGraph[tuple[Tensor, Tensor]] | None = None
 
     def _gather(self, blocks: list[Block]) -> dict[str, Tensor]:
-        """The blocks' columns joined [B, ...] on our device, in memory that stays: a recording needs that."""
         total = sum(block.decisions for block in blocks)
-        if not self._data or len(self._data["adv"]) < total:
+        if total > self._batch.room:
+            self._batch.make_room(total)
             self._forget_graphs()
-            self._data = {name: torch.empty(total, device=self.device) for name in ("adv", "target", "known")}
-        for name in self._columns:
-            self._join(name, [column(block, name).flatten(0, 1) for block in blocks])
-        if self.spec.stack:
-            self._join("planes", self._planes(blocks))
-        return {name: column if name == "frames" else column[:total] for name, column in self._data.items()}
-
-    def _join(self, name: str, parts: list[Tensor]) -> None:
-        if name == "frames":
-            parts = [*parts, torch.zeros_like(parts[0][:1])]  # what blank planes show
-        if name not in self._data:
-            shape = (sum(map(len, parts)), *parts[0].shape[1:])
-            self._data[name] = torch.empty(shape, dtype=parts[0].dtype, device=self.device)
-        room = self._data[name][: sum(map(len, parts))]
-        if all(part.device == room.device for part in parts):
-            torch.cat(parts, out=room)
-            return
-        for part, place in zip(parts, room.split([len(part) for part in parts]), strict=True):
-            place.copy_(part, non_blocking=True)
-
-    def _planes(self, blocks: list[Block]) -> list[Tensor]:
-        """Which of all frames each decision's stack consists of, int64 [decisions, stack] of each block."""
-        stack, padding = self.spec.stack, self.spec.parts[0].padding
-        sizes = [(stack - 1 + block.steps) * block.rows for block in blocks]
-        found = []
-        for block, start in zip(blocks, np.cumsum([0, *sizes]), strict=False):
-            own = places(block["ended"], stack, padding).reshape(-1, stack)
-            found.append(torch.from_numpy(np.where(own == BLANK, sum(sizes), own + start)))
-        return found
+        return self._batch.gather(blocks)
 
     def _look(self, data: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """What we expect of all decisions, and our log-probabilities of them."""
         total = len(data["adv"])
-        if not (self.on_gpu and total == len(self._data["adv"])):
+        if not (self.on_gpu and total == self._batch.room):
             return self._look_at(data, 512 if self.net.images else 4096, self._look_at_some)
         if self._looking is None:
             # Equal parts if possible, since every other size is compiled too.
             size = next((size for size in range(LOOKED, LOOKED // 4, -1) if total % size == 0), LOOKED)
             look = self._look_at_some
             if not self.net.cell:
-                look = fused(look, *self._part(self._data, 0, size))
-            self._looking = CudaGraph(lambda: self._look_at(self._data, size, look))
+                look = fused(look, *self._part(self._batch.memory, 0, size))
+            self._looking = CudaGraph(lambda: self._look_at(self._batch.memory, size, look))
         return self._looking.replay()
 
     @torch.no_grad()
@@ -209,7 +180,7 @@ class PpoLearner:
 
     def _advantages(self, blocks: list[Block], value: Tensor, rho: Tensor) -> tuple[Tensor, Tensor]:
         same = len({(block.steps, block.rows) for block in blocks}) == 1
-        if self.on_gpu and same and len(value) == len(self._data["adv"]):
+        if self.on_gpu and same and len(value) == self._batch.room:
             return self._advantages_on_device(blocks, value, rho)
         values, rhos = value.cpu().numpy(), rho.cpu().numpy()
         adv, known = np.empty_like(values), np.empty(len(values), bool)
@@ -308,12 +279,12 @@ class PpoLearner:
             count = together if len(picks) - at >= together else 1
             self._picks[:count].copy_(picks[at : at + count])
             if self._picked_loss == self._eager_loss and not self.net.cell:
-                self._picked_loss = fused(self._eager_loss, self._data, self._picks[0])
+                self._picked_loss = fused(self._eager_loss, self._batch.memory, self._picks[0])
             if count not in self._updates:
                 self._updates[count] = recorded_updates(
                     self.net,
                     self.optimiser,
-                    lambda number: self._update(self._data, self._picks[number]),
+                    lambda number: self._update(self._batch.memory, self._picks[number]),
                     count,
                 )
             yield self._updates[count].replay(), count
@@ -453,27 +424,3 @@ class PpoLearner:
         if self.on_gpu and "rng_gpu" in state:
             torch.cuda.set_rng_state(state["rng_gpu"], self.device)
         self._forget_graphs()  # they know the optimiser's old tensors
-
-
-def column(block: Block, name: str) -> Tensor:
-    """A column as a tensor: on the device already, or mapped from shared memory."""
-    tensors = getattr(block, "tensors", {})
-    return tensors[name] if name in tensors else as_tensor(block[name])
-
-
-def normal_log_prob(noise: Tensor, log_std: Tensor) -> Tensor:
-    """Of vectors that are `noise` standard deviations off their mean, [B]. torch.distributions checks its
-    arguments on the CPU, which a CUDA graph can't."""
-    return (-0.5 * noise.square() - HALF_LOG_2PI - log_std).sum(1)
-
-
-def log_prob(net: Net, logits: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-probability of each action and entropy of each choice, both [B]."""
-    if net.log_std is not None:
-        noise = (action.flatten(1) - logits) / net.log_std.exp()
-        return normal_log_prob(noise, net.log_std), (0.5 + HALF_LOG_2PI + net.log_std).sum().expand(
-            len(noise)
-        )
-    logs = logits.log_softmax(1)
-    entropy = -(logs.exp() * logs).sum(1)
-    return logs.gather(1, action.long().unsqueeze(1)).squeeze(1), entropy
