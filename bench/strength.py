@@ -85,7 +85,10 @@ def ofc(sizes: Sizes) -> None:
 
 
 def ofc_think(sizes: Sizes) -> None:
-    points("ofc.think", ofc_duel(f"{sizes.agent}+{sizes.think}", sizes.agent, sizes.think_hands, sizes.seed))
+    """Against itself without futures, and against its policy alone, without a judged fourth street too."""
+    for name, opponent in (("ofc.think", sizes.agent), ("ofc.think_vs_policy", f"{sizes.agent}+0")):
+        duel = ofc_duel(f"{sizes.agent}+{sizes.think}", opponent, sizes.think_hands, sizes.seed)
+        points(name, duel)
 
 
 def blokus_vs_old(sizes: Sizes) -> None:
