@@ -85,7 +85,8 @@ def ofc(sizes: Sizes) -> None:
 
 
 def ofc_think(sizes: Sizes) -> None:
-    """Against itself without futures, and against its policy alone, without a judged fourth street too."""
+    """Against itself without look-ahead, and against its policy alone, which does not judge the fourth street
+    either."""
     for name, opponent in (("ofc.think", sizes.agent), ("ofc.think_vs_policy", f"{sizes.agent}+0")):
         duel = ofc_duel(f"{sizes.agent}+{sizes.think}", opponent, sizes.think_hands, sizes.seed)
         points(name, duel)

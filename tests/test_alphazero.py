@@ -56,9 +56,9 @@ def flat(states, actions, counts, rng, logits, values):
     logits[:], values[:] = 0, 0
 
 
-def self_play(name, rows, steps, index=0, workers=1, config=CONFIG):
+def self_play(name, rows, steps, index=0, workers=1, config=CONFIG, opponents="self"):
     """An actor whose search has no network."""
-    plan = Plan(name, {}, "alphazero", config, NET, rows, steps, seed=3, workers=workers)
+    plan = Plan(name, {}, "alphazero", config, NET, rows, steps, seed=3, workers=workers, opponents=opponents)
     game = games.open(name)
     table, past = game.table(rows), Past(make_context(), np.zeros(1, np.float32))
     seating = Seating(plan, index, game, table, past, None)
@@ -116,6 +116,18 @@ def test_random_moves_of_an_opening_are_not_remembered():
     assert set(first_moves(0.0)) == {0}
     assert set(first_moves(1.0)) == {2}
     assert set(first_moves(0.5)) == {0, 2}
+
+
+def test_games_with_others_have_no_random_opening():
+    """Only one side would play at random, and be rated by that."""
+    config = replace(CONFIG, random_openings=1.0)
+    actor = self_play("connect4", 32, 24, config=config, opponents="self:0.5,random:0.5")
+    block = Block(record(config, CONNECT4.spec), 24, 32)
+    for _ in range(3):
+        actor.fill(block)
+    mixed = actor.seating.lineup.any(1)
+    assert mixed.any() and not mixed.all()
+    assert set(actor.opening[mixed]) == {0} and set(actor.opening[~mixed]) == {2}
 
 
 def test_random_openings_are_made_of_all_moves():

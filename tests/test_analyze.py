@@ -117,6 +117,7 @@ def test_a_game_in_a_file_with_comments(ludus, tmp_path):
         (["tictactoe", "--file", "nowhere.txt"], "can't read the game nowhere.txt: No such file"),
         (["tictactoe", "--moves", " "], "there are no moves in --moves"),
         (["tictactoe", "--bot", "greedy"], "greedy does not search"),
+        (["connect4", "--bot", "champion", "--think", "0"], "leave out --think 0"),
         (["tictactoe", "--run", "nowhere"], "nowhere is not a run"),
         (["ofc"], "no bot searches it, because part of the game is hidden"),
         (["gym:CartPole-v1"], "can't be analyzed: that is for native games"),

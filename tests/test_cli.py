@@ -295,6 +295,12 @@ def test_eval_ranks_bots(ludus):
     assert re.search(r"random +greedy +-0\.\d+ ± 0\.\d+", out) and "ranking: greedy > random" in out
 
 
+def test_eval_without_look_ahead_plays_as_many_games_as_bots_do(ludus):
+    code, out, err = ludus("eval", "connect4", "--bots", "champion+0", "--against", "random")
+    assert code == 0, err
+    assert "1,000 games a match" in out
+
+
 def test_eval_of_ofc_counts_hands(ludus):
     code, out, err = ludus(
         "eval", "ofc", "--bots", "greedy", "random", "--hands", "600", "--set", "hands=5", "seats=2"

@@ -14,6 +14,7 @@ from ludus.core.errors import Usage
 from ludus.core.game import Game
 from ludus.core.rules import Bot, States, Streams
 from ludus.core.table import Table, Turn
+from ludus.core.think import NO_LOOK_AHEAD
 from ludus.nets import Memory, NetConfig
 from ludus.store.policy import load_policy
 from ludus.store.run import read_config, read_weights
@@ -26,8 +27,8 @@ class Agent:
         self, game: Game, config: Config, weights: Weights, think: str = "", source: str = "the run",
         in_torch: bool = False,
     ) -> None:  # fmt: skip
-        """think: how far it looks ahead, as `400`, or how long, as `100ms`. source: for errors.
-        in_torch: as in `Algorithm.make_policy`"""
+        """think: how far it looks ahead, as `400`, or how long, as `100ms`; `0`: not at all. source: for
+        errors. in_torch: as in `Algorithm.make_policy`"""
         self.game, self.config, self.spec = game, config, game.spec
         self.policy = load_policy(game, config, weights, source, in_torch)
         self.bot: Bot | None = None
@@ -96,7 +97,7 @@ def run_bot(game: Game, folder: Path, think: str = "", at: str = "", source: str
     """The agent of a run at a native game, ready to move. at: which of its weights. source: for errors"""
     source = source or str(folder)
     config, weights = read_config(folder), read_weights(folder, at)
-    if algos.find(config.algo).searches:
+    if algos.find(config.algo).searches and think != NO_LOOK_AHEAD:
         import torch
 
         torch.set_num_threads(1)  # matches run on all cores already

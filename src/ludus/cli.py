@@ -106,7 +106,7 @@ def play(
             strongest bot.
         run: The folder of a run whose agent takes the other seats, under the rules it was trained on.
         think: How far the opponent looks ahead, as 400 (positions or futures), or how long, as 100ms;
-            0: not at all, it takes its network's first choices.
+            0 turns look-ahead off: the network's first choice is played.
         seed: The same seed deals the same game.
         row: Which deal of the seed, as recorded games of `ludus eval` say it.
         record: A file to which the game is added as one line; `ludus analyze --file` reads it, and the page
@@ -165,7 +165,7 @@ def evaluate(
             games also know programs that play them, such as `gtp:COMMAND` (see the page of the game).
         at: Which checkpoint of the run: `best`, or a milestone by its decisions. Default: the newest.
         think: How far the run's agent, or each of the bots, looks ahead, as 400, or how long, as 100ms;
-            0: not at all, it takes its network's first choices.
+            0 turns look-ahead off: the network's first choice is played.
         hands: Hands of each match, for games that are sessions of hands. Default: 10,000.
         games: Games of each match. Default: 1,000, or 200 if somebody searches.
         opening: First moves that are made at random, the same for each seat. Default: as the game says, or
@@ -209,7 +209,8 @@ def gtp(
     Args:
         run: The folder of a run whose agent plays.
         bot: The bot that plays, or `champion`. Default: the strongest bot.
-        think: How far it looks ahead, as 400 (positions), or how long, as 100ms.
+        think: How far it looks ahead, as 400 (positions), or how long, as 100ms;
+            0 turns look-ahead off: the network's first choice is played.
         seed: The same seed and the same commands give the same replies.
     """
     from ludus.commands import gtp as command

@@ -98,6 +98,8 @@ class Seating(Protocol):
 
     finished: list[Finished]
     """Games that ended in the last step."""
+    lineup: np.ndarray
+    """Who sits where in each game, int8 [rows, seats]; 0 is the learning policy."""
 
     def player(self, name: str, rng: np.ndarray) -> Player:
         """Somebody to ask at this table: a bot, or the champion of the game. rng: uint64 [rows, 2]"""

@@ -9,12 +9,11 @@ from ludus.core import seeds
 from ludus.core.dice import next64, uniforms
 from ludus.core.errors import Usage
 from ludus.core.rules import Bot, Finishes, Judges, Rounds, Rules, States, Streams
+from ludus.core.think import NO_LOOK_AHEAD
 from ludus.nets import Memory, NetConfig
 from ludus.nets.plain import sample
 from ludus.search.bot import parse_think
 
-NO_LOOK_AHEAD = "0"
-"""`think` of an agent that takes its policy's first choices, to see what looking ahead brings."""
 WIDTH, LEAST = 8, 1e-4
 """Ideas, the actions that are compared: so many, each at least this share as likely as the first."""
 JUDGED = 12

@@ -9,7 +9,7 @@ from ludus.core.jit import FAST_WITH_NAN, njit
 
 @njit(fastmath=FAST_WITH_NAN)
 def clipped_adam(vector, gradient, mean, square, step, rate, beta1, beta2, eps, max_norm):
-    """One step; the norm of the gradient before it is clipped. All arrays: float32 [N]"""
+    """One step; the gradient norm before clipping. All arrays: float32 [N]"""
     total = np.float32(0)
     for i in range(len(gradient)):
         total += gradient[i] * gradient[i]

@@ -21,7 +21,8 @@ class Adam(_Uncompiled, torch.optim.Adam):
     step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
 
     def clipped_step(self, max_norm: float) -> float:
-        """Clip the gradient and step, in one compiled pass: of a single vector on a CPU. The gradient's norm.
+        """Clip the gradient and step in one compiled pass, for a single vector on a CPU; the gradient norm
+        before clipping.
 
         Torch's own take 0.7 ms amid the updates of a network of 260,000 weights, this one 0.2.
         """

@@ -15,6 +15,7 @@ from ludus.core.errors import Usage
 from ludus.core.game import Game
 from ludus.core.rules import Rules
 from ludus.core.screen import BoardScreen, Screen
+from ludus.core.think import NO_LOOK_AHEAD
 from ludus.search import Thinker
 from ludus.search.bot import bot_names, can_search, warm_up
 from ludus.store.player import full_name
@@ -85,6 +86,8 @@ def _read(moves: str | None, file: str | None) -> str | None:
 def find_thinker(run: str | None, bot: str, think: str, game: Game) -> Thinker:
     """Who thinks; of whoever doesn't search, it says what does."""
     name = run or bot
+    if think == NO_LOOK_AHEAD:
+        raise Usage("analyze shows what a search thinks: leave out --think 0")
     if run is None and not can_search(game):
         able = ", ".join(other for other in games.native_names() if can_search(games.open(other)))
         why = "part of the game is hidden" if game.spec.hidden else "it has one seat"

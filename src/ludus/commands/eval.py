@@ -18,6 +18,7 @@ from ludus.core.duel import Duel
 from ludus.core.errors import Usage
 from ludus.core.game import Game
 from ludus.core.rules import Thinks
+from ludus.core.think import NO_LOOK_AHEAD
 from ludus.match import MatchOptions
 from ludus.search.bot import SEARCH, bot_names, player_names, warm_up
 from ludus.store.player import full_name, parse_player
@@ -226,7 +227,7 @@ def _thinks_long(game: Game, name: str) -> bool:
         return True
     player = parse_player(name, game.champion)
     if player.think:
-        return True
+        return player.think != NO_LOOK_AHEAD
     if player.run:
         return algos.find(read_config(player.run, game.name).algo).searches
     return player.name == SEARCH or isinstance(match.player(player.name, game), Thinks)

@@ -31,7 +31,7 @@ SHARED = [PACKAGE / "core", PACKAGE / "games"]
 NOT_OURS = ("__pycache__", "site-packages", "node_modules")
 KEEP_DAYS = 14
 FAST_WITH_NAN = {"reassoc", "contract", "arcp", "nsz"}
-"""For `fastmath`, where NaN must stay NaN: a training that diverges has to notice."""
+"""For `fastmath` where NaN must stay NaN, so that a diverging training is noticed."""
 IMPORT = re.compile(
     r"^from (\.*)([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE
 )  # parsing takes ten times longer

@@ -4,6 +4,9 @@ import re
 
 from ludus.core.errors import Usage
 
+NO_LOOK_AHEAD = "0"
+"""The first choices of an agent's network, to see what looking ahead brings."""
+
 
 def parse_amount(text: str) -> tuple[int, float]:
     """A number, or 0 and seconds."""

@@ -20,6 +20,7 @@ from ludus.core.ranges import Count, NotNegative, Positive, Range, Share, Whole
 from ludus.core.rules import Bot, Rules
 from ludus.core.spec import Spec
 from ludus.core.table import Table
+from ludus.core.think import NO_LOOK_AHEAD
 from ludus.nets import NetConfig
 from ludus.search import SearchConfig
 from ludus.search.bot import SearchBot
@@ -52,7 +53,7 @@ class Config:
     sampling_moves: Whole = 0
     """First moves of a game that are sampled from the search's policy; later ones are its best."""
     random_openings: Share = 0.0
-    """Share of games that begin with two random moves: a network knows little of openings it never plays."""
+    """Share of games with itself that begin with two random moves: else it knows only openings it prefers."""
     learning_rate: NotNegative = 2e-3
     """Learning rate of AdamW at the start of the run; it decays linearly."""
     learning_rate_end: Share = 0.05
@@ -162,7 +163,7 @@ class AlphaZero(algos.Algorithm):
         return BoardPolicy(spec, net)
 
     def make_bot(self, rules: Rules, config: "TrainConfig", policy: Policy, think: str, source: str) -> Bot:
-        from ludus.algos.agent import NO_LOOK_AHEAD, policy_bot
+        from ludus.algos.agent import policy_bot
         from ludus.search.evaluators import Network
 
         if think == NO_LOOK_AHEAD:

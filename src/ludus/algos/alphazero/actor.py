@@ -19,7 +19,7 @@ from ludus.search import Result, Search
 LONGEST = 64
 """Decisions of one game there is room for at first."""
 RANDOM_MOVES = 2
-"""Of a random opening: as many as matches begin with."""
+"""Moves of a random opening: as many as matches begin with by default."""
 
 
 class SearchOpponent:
@@ -155,7 +155,8 @@ class SelfPlay:
         return actions
 
     def _note(self, found: Result, full: bool) -> None:
-        """Remember a decision of every row until its game is over, except where a random one follows."""
+        """Remember a decision of every row until its game is over, except in rows that are about to make a
+        random move."""
         if self.length.max() == self.open.shape[1]:
             self.open = np.concatenate([self.open, np.zeros_like(self.open)], 1)
         listed = self.record["action"].shape[0]
@@ -183,7 +184,8 @@ class SelfPlay:
                     record["owner"] = self._owner(record, some.states[place : place + 1])
                 closed.append(record)
                 self.length[row] = self.moves[row] = 0
-                self.opening[row] = RANDOM_MOVES * (self.rng.random() < self.config.random_openings)
+                alone = not self.seating.lineup[row].any()  # else only one side would play at random
+                self.opening[row] = RANDOM_MOVES * (alone and self.rng.random() < self.config.random_openings)
         self.done = np.concatenate(closed) if len(closed) > 1 else self.done
 
     def _owner(self, record: np.ndarray, final: States) -> np.ndarray:
@@ -192,7 +194,7 @@ class SelfPlay:
         states = np.ascontiguousarray(record["state"]).view(self.spec.state).reshape(-1)
         out = np.zeros((len(record), self.spec.seats, self.spec.squares), bool)
         self.rules.owners(np.repeat(final, len(record)), self.rules.seat(states), out)  # type: ignore[attr-defined]
-        return np.packbits(out.reshape(len(record), -1), 1)
+        return np.packbits(out.reshape(len(record), self.spec.seats * self.spec.squares), 1)
 
     def _write(self, block: Block) -> None:
         count = block.decisions

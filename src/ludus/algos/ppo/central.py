@@ -2,6 +2,7 @@
 
 import copy
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,8 @@ class DeviceBlock(Block):
         }
 
     def upload(self) -> None:
-        """Copy what was written on the host. Groups do this, each for itself: the learner would make
-        hundreds of calls, and wait for the GIL after each."""
+        """Copy what was written on the host. Each group does this itself; the learner would have to issue
+        hundreds of small copies one after another."""
         for column in self.columns:
             self.tensors[column.name].copy_(as_tensor(self[column.name]), non_blocking=True)
 
@@ -189,6 +190,7 @@ class CentralActor(PpoActor):
             block.upload()
         if self.policy.stream:
             self.policy.stream.synchronize()
+        self.idle_since = time.perf_counter()
         return report
 
     def snapshot(self) -> dict[str, Any]:

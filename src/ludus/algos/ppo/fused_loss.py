@@ -12,9 +12,9 @@ from ludus.core.jit import njit
 @njit(fastmath=True)
 def fused_loss(
     logits, value, legal, action, old_logp, adv, target, share, clip, value_coef, value_std, entropy_weight,
-    teacher, teacher_coef, by_logits, by_value, told,
+    teacher, teacher_coef, grad_logits, grad_value, told,
 ):  # fmt: skip
-    """by_logits: float32 [B, A], by_value: [B], the loss's gradients; told: float64 [6] as `_update` reports.
+    """Writes the loss's gradients, grad_logits [B, A] and grad_value [B], and told [6] as `_update` tells.
 
     logits: [B, A] before masking. share: [B], the weight of each decision. teacher: [B], or [0] without one
     """
@@ -24,7 +24,7 @@ def fused_loss(
     for i in range(len(logits)):
         n, top, total = 0, np.float32(-1e30), np.float32(0)
         for a in range(count):
-            by_logits[i, a] = 0
+            grad_logits[i, a] = 0
             if legal[i, a]:
                 choices[n] = a
                 n += 1
@@ -53,9 +53,9 @@ def fused_loss(
                 g += slope
             if use_teacher and choices[k] == teacher[i]:
                 g -= use_teacher
-            by_logits[i, choices[k]] = g * share[i]
+            grad_logits[i, choices[k]] = g * share[i]
         error = (value[i] - target[i]) / value_std
-        by_value[i] = value_coef * error * share[i] / value_std
+        grad_value[i] = value_coef * error * share[i] / value_std
         told[0] -= limit * adv[i] * share[i]
         told[1] += error * error * share[i] / 2
         told[2] += entropy * share[i]

@@ -41,11 +41,11 @@ from ludus.nets.net import Net
 TOGETHER = 32
 """Updates that are recorded as one graph: between them Python would wait for the threads that play."""
 LOOKED = 1 << 16
-"""Decisions that a GPU looks at together, at most, before an update."""
+"""Largest forward pass over a batch on a GPU, in decisions."""
 Look = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
-"""Of observations, masks, actions and memories: what is expected, and log-probabilities of the actions."""
+"""(observations, masks, actions, memories) -> values, log-probabilities of the actions."""
 SMALL = 1_000_000
-"""Parameters up to which we take our own step of Adam, which knows one thread only."""
+"""Up to this many parameters we use our own Adam step, which is single-threaded."""
 MANY_THREADS = 8
 """With more of them we leave plain networks to autograd: torch's activations use them all, ours use one."""
 TRAINED_COUNT = 1_000_000
@@ -134,11 +134,13 @@ class PpoLearner:
             self._forget_graphs()
         return self._batch.gather(blocks)
 
+    @torch.no_grad()
     def _look(self, data: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """What we expect of all decisions, and our log-probabilities of them."""
         total = len(data["adv"])
         if not (self.on_gpu and total == self._batch.room):
-            return self._look_at(data, 512 if self.net.images else 4096, self._look_at_some)
+            size = LOOKED if self.on_gpu else 512 if self.net.images else 4096
+            return self._look_at(data, size, self._look_at_some)
         if self._looking is None:
             # Equal parts if possible, since every other size is compiled too.
             size = next((size for size in range(LOOKED, LOOKED // 4, -1) if total % size == 0), LOOKED)
@@ -148,7 +150,6 @@ class PpoLearner:
             self._looking = CudaGraph(lambda: self._look_at(self._batch.memory, size, look))
         return self._looking.replay()
 
-    @torch.no_grad()
     def _look_at(self, data: dict[str, Tensor], size: int, look: Look) -> tuple[Tensor, Tensor]:
         """size: of the parts that are looked at one by one"""
         found = [look(*self._part(data, start, size)) for start in range(0, len(data["adv"]), size)]
@@ -162,7 +163,6 @@ class PpoLearner:
         memory = data["memory"][part] if self.net.cell else None
         return self._seen(data, data[self._view][part]), data["legal"][part], data["action"][part], memory
 
-    @torch.no_grad()
     def _look_at_some(
         self, obs: Tensor, legal: Tensor, action: Tensor, memory: Tensor | None
     ) -> tuple[Tensor, Tensor]:
@@ -301,7 +301,7 @@ class PpoLearner:
         return told
 
     def _step(self) -> Tensor | float:
-        """One of the optimiser; the gradient's norm before it was clipped."""
+        """One optimiser step; the gradient norm before clipping."""
         limit = self.config.max_grad_norm
         if not self.on_gpu and self._flat.numel() <= SMALL:
             return self.optimiser.clipped_step(limit)
@@ -364,18 +364,18 @@ class PpoLearner:
     def _fused_loss(
         self, mini: dict[str, Tensor], logits: Tensor, value: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The same on a CPU: what an update reports, and the loss's gradients by logits and by values."""
+        """The same on a CPU: what an update reports, and the gradients with respect to logits and values."""
         config = self.config
-        by_logits, by_value, told = torch.empty_like(logits), torch.empty_like(value), np.zeros(6)
+        grad_logits, grad_value, told = torch.empty_like(logits), torch.empty_like(value), np.zeros(6)
         teacher = mini["teacher"].numpy() if config.teacher else np.zeros(0, np.int32)
         fused_loss(
             logits.numpy(), value.numpy(), mini["legal"].numpy(), mini["action"].numpy(),
             mini["logp"].numpy(), mini["adv"].numpy(), mini["target"].numpy(), mini["share"].numpy(),
             np.float32(config.clip_range), np.float32(config.value_coef), np.float32(self.net.value_std),
-            np.float32(self._entropy_weight), teacher, np.float32(self._teacher_weight), by_logits.numpy(),
-            by_value.numpy(), told,
+            np.float32(self._entropy_weight), teacher, np.float32(self._teacher_weight), grad_logits.numpy(),
+            grad_value.numpy(), told,
         )  # fmt: skip
-        return torch.from_numpy(told).float(), by_logits, by_value
+        return torch.from_numpy(told).float(), grad_logits, grad_value
 
     def _decayed(self, end: float) -> float:
         return 1 - (1 - end) * self.progress
@@ -424,3 +424,4 @@ class PpoLearner:
         if self.on_gpu and "rng_gpu" in state:
             torch.cuda.set_rng_state(state["rng_gpu"], self.device)
         self._forget_graphs()  # they know the optimiser's old tensors
+        self._batch.make_room(0)  # what `--inference auto` measured may have been larger than what comes

@@ -1,4 +1,5 @@
-"""Both passes of a plain network on a CPU, by hand: matrix products of torch and compiled activations.
+"""Forward and backward pass of a plain network (an MLP) on a CPU without autograd: torch's matrix products
+and compiled activations.
 
 With autograd and torch's tanh, learning in networks of 256-256 took 1.2 times as long.
 """
@@ -57,19 +58,19 @@ class PlainPasses:
         return _linear(self._policy, self._policy_outs[-1]), value * self.net.value_std + self.net.value_mean
 
     @torch.no_grad()
-    def backward(self, by_logits: Tensor, by_value: Tensor) -> None:
-        """The loss's gradients by logits [B, A] and by values [B] become those by all parameters."""
-        by_policy = _linear_gradient(self._policy, self._policy_outs[-1], by_logits)
-        by_value = (by_value * self.net.value_std).unsqueeze(1)
-        by_value = _linear_gradient(self._value, self._value_outs[-1], by_value)
+    def backward(self, grad_logits: Tensor, grad_value: Tensor) -> None:
+        """From the loss's gradients with respect to logits [B, A] and values [B]."""
+        grad_policy = _linear_gradient(self._policy, self._policy_outs[-1], grad_logits)
+        grad_value = (grad_value * self.net.value_std).unsqueeze(1)
+        grad_value = _linear_gradient(self._value, self._value_outs[-1], grad_value)
         if self._value_body:
-            self._body_gradient(self._value_body, self._value_outs, by_value)
+            self._body_gradient(self._value_body, self._value_outs, grad_value)
         else:
-            by_policy += by_value
-        self._body_gradient(self._policy_body, self._policy_outs, by_policy)
+            grad_policy += grad_value
+        self._body_gradient(self._policy_body, self._policy_outs, grad_policy)
 
     def _outputs(self, layers: list[Layer], x: Tensor) -> list[Tensor]:
-        """What a body's layers give, after what the first is given."""
+        """The input, then the output of each layer."""
         outs = [x]
         for layer in layers:
             outs.append(torch.mm(outs[-1], layer.weight.t()))
@@ -92,7 +93,7 @@ def _linear(layer: Layer, x: Tensor) -> Tensor:
 
 
 def _linear_gradient(layer: Layer, x: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient by x; writes those by the layer's parameters."""
+    """The gradient with respect to x; writes those of the layer's parameters."""
     torch.mm(gradient.t(), x, out=layer.weight_gradient)
     torch.sum(gradient, 0, out=torch.from_numpy(layer.bias_gradient))
     return torch.mm(gradient, layer.weight)
