@@ -129,6 +129,18 @@ def test_the_end_of_connect4_is_solved_even_by_an_evaluator_that_is_wrong(root):
         assert_exact(CONNECT4, states, result)
 
 
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.2])
+def test_priors_have_a_temperature(temperature):
+    def certain(states, actions, counts, rng, logits, values):
+        logits[:], values[:] = actions, 0
+
+    search = Search(CONNECT4, 2, SearchConfig(4, prior_temperature=temperature), certain)
+    search.start(positions(CONNECT4, 0, 2))
+    search.run(seeds.rows(0, 2))
+    expected = np.exp(np.arange(7) / temperature)
+    assert np.allclose(search.tree.prior[:, :7], expected / expected.sum(), atol=1e-6)
+
+
 @pytest.mark.parametrize("leaves", [2, 8])
 def test_leaves_that_are_evaluated_together_prove_the_same(leaves):
     for rules, states in ((TICTACTOE, tictactoe_from(4)[::3]), (CONNECT4, late_connect4()[::6])):
@@ -391,7 +403,7 @@ def test_a_node_of_which_not_all_is_looked_at_is_never_proven_lost():
 def test_priors_are_the_softmax_of_the_logits(scale):
     logits = (scale * np.random.default_rng(0).normal(size=300)).astype(np.float32)
     exact = np.exp(logits.astype(np.float64) - logits.max())
-    softmax(logits)
+    softmax(logits, np.float32(1))
     assert np.allclose(logits, exact / exact.sum(), rtol=1e-4, atol=1e-25)
 
 

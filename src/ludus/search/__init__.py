@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from ludus.core.dice import next64
-from ludus.core.ranges import Count, Finite, NotNegative, Whole
+from ludus.core.ranges import Count, Finite, NotNegative, Positive, Whole
 from ludus.core.rules import Rules, States, Streams
 from ludus.search.evaluators import Evaluator, Utility, own_evaluator, win_share
 from ludus.search.lookahead import as_bytes, picked, plies_within, prove
@@ -47,6 +47,8 @@ class SearchConfig:
     """Exploration constant of PUCT."""
     first_play_reduction: Finite = 0.2
     """First-play urgency: how much worse than its parent an untried action is taken to be."""
+    prior_temperature: Positive = 1.0
+    """Softmax temperature of the priors: above 1, a network that is too sure of itself is doubted."""
     width: Count = 256
     """Actions kept at a node below the root: those with the best priors."""
     lookahead: Whole = 400
@@ -282,7 +284,8 @@ class Search:
             rng[order] = some_rng
         leaves = parent[order], edge[order], self.rules.seat(some), actions, counts, logits, values
         placed = np.empty(len(at), np.int32)
-        grow(self.tree, at, *leaves, self.width, spec.hidden, self.certain, placed)
+        sharpness = np.float32(1 / self.config.prior_temperature)
+        grow(self.tree, at, *leaves, self.width, sharpness, spec.hidden, self.certain, placed)
         if not spec.hidden:
             kept = where(placed >= 0)
             self._bytes[at[kept], placed[kept]] = as_bytes(some)[kept]

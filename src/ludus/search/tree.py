@@ -65,11 +65,14 @@ def make_tree(games: int, nodes: int, edges: int, seats: int) -> Tree:
 
 
 @njit
-def grow(tree, rows, parent, edge, seat, actions, counts, logits, values, width, hidden, certain, placed):
+def grow(
+    tree, rows, parent, edge, seat, actions, counts, logits, values, width, sharpness, hidden, certain, placed
+):
     """Add the leaf behind each row's edge (the root: parent -1) and take its value up. edge -1: `parent`
     itself is the leaf, as it had no edge to go on by. actions, logits: [N, A]; values: [N, S]; others: [N]
 
-    width: edges at most, but for the root. certain: play has no chance, so values can be proven
+    width: edges at most, but for the root. sharpness: of priors, 1 / temperature. certain: play has no
+    chance, so values can be proven
     placed: to be written, the leaf's node; -1 if an earlier leaf of the same game made it needless
     """
     for i in range(len(rows)):
@@ -85,7 +88,8 @@ def grow(tree, rows, parent, edge, seat, actions, counts, logits, values, width,
             if hidden and node > 0:
                 tree.filled[g] += width  # more may become legal
         if tree.edges[g, node] == 0:
-            add_edges(tree, g, node, actions[i], logits[i], counts[i], width if node > 0 else counts[i])
+            most = width if node > 0 else counts[i]
+            add_edges(tree, g, node, actions[i], logits[i], counts[i], most, sharpness)
             if node == 0 or not hidden:
                 tree.filled[g] += tree.edges[g, node]
         placed[i] = node
@@ -119,7 +123,7 @@ def add_node(tree, g, parent, edge):
 
 
 @njit
-def add_edges(tree, g, node, actions, logits, count, width):
+def add_edges(tree, g, node, actions, logits, count, width, sharpness):
     """Edges for the likeliest of the legal actions, with the softmax of their logits as priors."""
     start, kept = tree.start[g, node], 0
     room = start + min(count, width)
@@ -133,20 +137,21 @@ def add_edges(tree, g, node, actions, logits, count, width):
         taken = above or equals > 0
         equals -= taken and not above
         kept += taken
-    softmax(prior[:kept])
+    softmax(prior[:kept], sharpness)
     for k in range(kept):
         tries[k] = 0
     tree.edges[g, node] = kept
 
 
 @njit(fastmath=True)
-def softmax(logits):
-    """In place. By loops that run on vectors, unlike calls of `exp`, which took longer than all else here."""
+def softmax(logits, sharpness):
+    """Of logits * sharpness, in place. By loops that run on vectors, unlike calls of `exp`, which took longer
+    than all else here."""
     top, total, powers = LEAST, ZERO, np.empty(len(logits), np.int32)
     for k in range(len(logits)):
         top = max(top, logits[k])
     for k in range(len(logits)):
-        exponent = max((logits[k] - top) * LOG2_E, LEAST_EXPONENT)
+        exponent = max((logits[k] - top) * (LOG2_E * sharpness), LEAST_EXPONENT)
         whole = np.floor(exponent + HALF)
         rest = (exponent - whole) * LN_2  # in [-0.35, 0.35]: a few terms of its series are enough
         logits[k] = ONE + rest * (

@@ -84,6 +84,9 @@ class Config:
     """Maximum gradient norm (clipping)."""
     past_simulations: Count = 2
     """Simulations of past selves, if `opponents` has them: few, because each has its own network."""
+    play_temperature: Positive = 1.0
+    """Softmax temperature of an agent's priors in matches and against people: a strong policy is so
+    sharp that PUCT hardly looks at anything but its first choice."""
 
 
 SIMULATIONS = 256
@@ -172,13 +175,13 @@ class AlphaZero(algos.Algorithm):
         network = Network(rules, cast("BoardPolicy", policy).for_play().places_and_values)
         worth = utility(config.settings, rules.spec)
         settings = SIMULATIONS, search.c_puct, search.first_play_reduction
-        agent = SearchBot(rules, *settings, network, worth, LEAVES)
+        agent = SearchBot(rules, *settings, network, worth, LEAVES, config.settings.play_temperature)
         if think:
             agent.limit(think)
         if rules.spec.actions <= search.considered and not agent.seconds:
             # In solved positions of connect four, a root that compares all moves makes 11 to 27 % fewer
             # mistakes than PUCT. It shares out a number of simulations: not where time is the limit.
-            agent.config = replace(agent.config, root="gumbel", c_scale=1.0)
+            agent.config = replace(agent.config, root="gumbel", c_scale=1.0, prior_temperature=1.0)
         return agent
 
     def make_module(self, spec: Spec, net: NetConfig) -> "torch.nn.Module":
