@@ -41,6 +41,8 @@ class Options:
     game: str = "blokus"
     openings: int = 700
     simulations: int = 24
+    temperature: float = 1.0
+    """Of the challenger's priors; the opponent's is 1."""
     opening: Literal["random", "sensible"] = "random"
     threads: int = max(1, (os.cpu_count() or 1) - 2)
     seed: int = 0
@@ -58,12 +60,13 @@ class Network:
         net.to("cuda" if torch.cuda.is_available() else "cpu")
         self.copies = PlayingCopies(net.to(memory_format=torch.channels_last))  # type: ignore[call-overload]
 
-    def search(self) -> Search:
+    def search(self, temperature: float) -> Search:
         settings = self.config.settings
         search = SearchConfig(
             self.options.simulations,
             c_puct=settings.search.c_puct,
             first_play_reduction=settings.search.first_play_reduction,
+            prior_temperature=temperature,
         )
         evaluate = DeviceNetwork(self.rules, self.copies, self.rows)
         return Search(self.rules, self.rows, search, evaluate, utility(settings, self.rules.spec))
@@ -112,8 +115,8 @@ def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     game = games.open(options.game).native("played")
     each = -(-options.openings // options.threads)
-    networks = [Network(game, name, 2 * each, options) for name in (options.challenger, options.opponent)]
-    pairs = [tuple(network.search() for network in networks) for _ in range(options.threads)]
+    ours, theirs = (Network(game, name, 2 * each, options) for name in (options.challenger, options.opponent))
+    pairs = [(ours.search(options.temperature), theirs.search(1.0)) for _ in range(options.threads)]
     with ThreadPoolExecutor(options.threads) as pool:
         found = pool.map(
             lambda number: play(*pairs[number], each, options, seeds.derive(options.seed, number)),

@@ -12,6 +12,7 @@ from ludus.core.errors import Usage
 from ludus.core.rules import RandomBot
 from ludus.games.ofc.hand import STREETS
 from ludus.store.checkpoint import listed
+from ludus.store.run import read_config
 
 
 @pytest.fixture
@@ -106,6 +107,12 @@ def test_without_look_ahead_nothing_is_judged_but_the_last_street_is_exact():
     assert (chosen[before] == first_choices(game.rules, alone, states[before])).all()
     assert (chosen[~before] == judged[~before]).all() and not before.all()
     assert (chosen != judged)[states["street"] == STREETS - 2].any()
+
+
+def test_a_search_agent_doubts_its_priors_as_its_run_says():
+    game = games.open("blokus")
+    temperature = read_config(game.champion).settings.play_temperature
+    assert temperature > 1 and run_bot(game, game.champion, "100ms").config.prior_temperature == temperature
 
 
 def test_an_agent_with_memory_never_looks_ahead(remembering):

@@ -105,7 +105,7 @@ def blokus_block():
 def first_moves(share):
     """With which move each remembered game begins, once all games that were begun by `_spread` are over."""
     config = replace(CONFIG, random_openings=share)
-    actor, block = self_play("connect4", 8, 48, config=config), Block(record(config, CONNECT4.spec), 48, 8)
+    actor, block = self_play("connect4", 24, 48, config=config), Block(record(config, CONNECT4.spec), 48, 24)
     for _ in range(2):
         actor.fill(block)  # 48 decisions a row, and no game has more than 42
     moves = states_of(CONNECT4, block)["moves"].astype(int)

@@ -573,6 +573,16 @@ def test_what_the_optimiser_remembers_goes_to_the_device_of_its_parameters():
     assert {tensor.device.type for tensor in state.values()} == {"meta"}
 
 
+def test_a_loaded_learner_has_room_for_what_comes_not_for_what_was():
+    """What is recorded for a GPU is of one size, and `--inference auto` measures with another."""
+    learner = make_learner()
+    block = bandit(learner, 0)
+    learner.learn([block, block], off_policy=False)
+    learner.load_state_dict(copied(learner.state_dict()))
+    learner.learn([block], off_policy=False)
+    assert learner._batch.room == block.decisions
+
+
 @pytest.mark.parametrize("max_norm", [0.1, 100.0])
 def test_compiled_steps_are_those_of_torch(max_norm):
     torch.manual_seed(0)
