@@ -41,8 +41,9 @@ class Options:
     game: str = "blokus"
     openings: int = 700
     simulations: int = 24
-    temperature: float = 1.0
-    """Of the challenger's priors; the opponent's is 1."""
+    temperature: float = 0.0
+    """Of the challenger's priors. 0: as in its run (`--alphazero.play-temperature`)."""
+    opponent_temperature: float = 0.0
     opening: Literal["random", "sensible"] = "random"
     threads: int = max(1, (os.cpu_count() or 1) - 2)
     seed: int = 0
@@ -66,7 +67,7 @@ class Network:
             self.options.simulations,
             c_puct=settings.search.c_puct,
             first_play_reduction=settings.search.first_play_reduction,
-            prior_temperature=temperature,
+            prior_temperature=temperature or settings.play_temperature,
         )
         evaluate = DeviceNetwork(self.rules, self.copies, self.rows)
         return Search(self.rules, self.rows, search, evaluate, utility(settings, self.rules.spec))
@@ -116,7 +117,10 @@ def main() -> None:
     game = games.open(options.game).native("played")
     each = -(-options.openings // options.threads)
     ours, theirs = (Network(game, name, 2 * each, options) for name in (options.challenger, options.opponent))
-    pairs = [(ours.search(options.temperature), theirs.search(1.0)) for _ in range(options.threads)]
+    pairs = [
+        (ours.search(options.temperature), theirs.search(options.opponent_temperature))
+        for _ in range(options.threads)
+    ]
     with ThreadPoolExecutor(options.threads) as pool:
         found = pool.map(
             lambda number: play(*pairs[number], each, options, seeds.derive(options.seed, number)),

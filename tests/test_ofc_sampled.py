@@ -5,8 +5,10 @@ import pytest
 
 from ludus import games
 from ludus.core import seeds
-from ludus.core.conformance import Play, observation_of
-from ludus.games.ofc.hand import STATS
+from ludus.core.conformance import Play, legal_of, observation_of
+from ludus.core.rules import Rules
+from ludus.games.ofc.cards import EMPTY
+from ludus.games.ofc.hand import REPEATS, STATS
 from ludus.games.ofc.scoring import PAID, SEATED_SHARE, SESSION
 
 ROWS = 4000
@@ -57,6 +59,59 @@ def test_a_game_is_one_hand_and_pays_what_fantasyland_is_worth_in_those_to_come(
         assert got.any() and not paid[~got].any()
         assert np.isin(paid[got].round(2), PAID[SESSION + to_come].round(2).astype(np.float32)).all()
     assert np.allclose(states["points"].sum(1), 0, atol=1e-3)
+
+
+def finish(rules: Rules, states: np.ndarray, rng: np.ndarray) -> None:
+    """Play every game to its end."""
+    while len(rows := np.flatnonzero(~rules.over(states))):
+        some, streams = states[rows], rng[rows]
+        rules.play(some, legal_of(rules, some).argmax(1), streams)
+        states[rows], rng[rows] = some, streams
+
+
+def test_fantasyland_hands_come_again_with_other_cards_for_the_rest_and_are_set_alike():
+    rules, rng = games.open("ofc", fantasyland_hands="sampled", hands=3).rules, seeds.rows(6, 400)
+    states = rules.blank(400)
+    rules.deal(states, rng)
+    first, seated = states.copy(), states["fantasy_cards"] > 0
+    boards = []
+    for again in range(REPEATS + 1):
+        assert (states["hand"] == first["hand"]).all()
+        assert (np.sort(states["fantasy_hand"]) == np.sort(first["fantasy_hand"])).all()
+        assert again == 0 or (states["drawn"] != first["drawn"]).any(1).mean() > 0.9
+        for state in states:
+            out = [*state["drawn"], *state["fantasy_hand"].ravel()]
+            deck = [card for card in range(54) if int(state["deck"]) >> card & 1]
+            assert sorted([*deck, *(int(card) for card in out if card != EMPTY)]) == list(range(54))
+        finish(rules, states, rng)
+        boards.append(states["board"][seated])
+        rules.deal(states, rng)
+    assert all((board == boards[0]).all() for board in boards)
+    changed = (np.sort(states["fantasy_hand"]) != np.sort(first["fantasy_hand"])).any(2)
+    assert changed[seated].all()
+
+
+def test_fantasyland_hands_that_a_search_draws_anew_are_set_anew():
+    rules, rng = games.open("ofc", fantasyland_hands="sampled").rules, seeds.rows(7, 400)
+    states = rules.blank(400)
+    for _ in range(2):  # the second hand repeats the first
+        rules.deal(states, rng)
+        rules.redeal(states, rng)
+        seated = states["fantasy_cards"] > 0
+        hands = states["fantasy_hand"][seated]
+        finish(rules, states, rng)
+        for hand, board in zip(hands, states["board"][seated], strict=True):
+            assert set(board.tolist()) <= set(hand.tolist())
+
+
+def test_a_seed_deals_the_same_hands_after_others_were_played():
+    game = games.open("ofc", fantasyland_hands="sampled")
+    table = game.table(40)
+    first = table.reset(3).obs.copy()
+    turn = table.reset(4)
+    for _ in range(30):
+        turn = table.step(turn.legal.argmax(1))
+    assert (table.reset(3).obs == first).all()
 
 
 @pytest.mark.parametrize("how", ["played", "sampled"])

@@ -27,7 +27,8 @@ class Rules(Protocol):
         ...
 
     def deal(self, states: States, rng: Streams) -> None:
-        """Start a fresh game in each row."""
+        """Start a game in each row. After `blank` it is drawn from the streams alone; a game that is over may
+        leave something for the next one."""
         ...
 
     def seat(self, states: States) -> np.ndarray:

@@ -23,6 +23,7 @@ class OneGame:
         self.seeded = self.dealt = False
 
     def seed(self, seed: int) -> None:
+        self.states[:] = self.rules.blank(1)
         self.rng[:] = seeds.rows(seed, 1, "table")
         self.bot_rng[:] = seeds.rows(seed, 1, "bots")
         self.seeded = True

@@ -103,8 +103,8 @@ def solve(cards, n, stay_value, stay_middle, out):
     """Set the first n of `cards` (13 to 17, at most two of them jokers) as the best board.
 
     Returns royalties + `stay_value` (>= 0) if the board stays in Fantasyland; no setting has more, and
-    the board never fouls. cards: uint8 [>= n]; out: uint8 [17], 3 top, 5 middle, 5 bottom, the discards,
-    then EMPTY.
+    the board never fouls. cards: uint8 [>= n]; out: uint8 [17], perhaps `cards` itself: 3 top, 5 middle,
+    5 bottom, the discards, then EMPTY.
     """
     order = np.empty(MOST, np.uint8)  # card of every bit
     group = np.zeros(13, np.int64)  # bits of every rank

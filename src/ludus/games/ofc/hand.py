@@ -27,6 +27,9 @@ from ludus.games.ofc.scoring import (
 STREETS, FIRST_DRAW, LATER_DRAW, MOST_FANTASY = 5, 5, 3, 17
 FIRST_ACTIONS, ACTIONS = 243, 270
 BIG_HAND = 15
+REPEATS = 3
+"""How often sampled Fantasyland hands are met again, with other cards for everybody else: solving them anew
+would be a third of the time that training hands take."""
 
 STATS = (
     "hands", "points", "royalties", "fouls", "wins", "big", "entries", "value",
@@ -65,7 +68,8 @@ STATE = np.dtype(
         ("board", np.uint8, (3, BOARD)),  # top 3, middle 5, bottom 5, each filled from its left
         ("discards", np.uint8, (3, 4)),
         ("fantasy_hand", np.uint8, (3, MOST_FANTASY)),
-        ("spare", np.uint8, 2),
+        ("repeats", np.int8),  # sampled hands to come with these Fantasyland hands
+        ("spare", np.uint8),
     ],
     align=True,
 )
@@ -103,15 +107,19 @@ def full_deck(jokers):
 
 @njit(inline="always")
 def start_session(state, stream):
-    state.hand = 0
-    state.over = 0
     state.button = below(stream, state.seats)
-    state.fantasy_cards[:] = 0
     state.points[:] = 0
     state.stats[:] = 0
-    if state.sampled:
-        sample_session(state, stream)
-    start_hand(state, stream)
+    if state.over and state.repeats:
+        state.repeats -= 1
+        repeat_hand(state)
+    else:
+        state.hand = 0
+        state.fantasy_cards[:] = 0
+        if state.sampled:
+            sample_session(state, stream)
+        start_hand(state, stream)
+    state.over = 0
     move_on(state, stream, 0)
 
 
@@ -119,6 +127,7 @@ def start_session(state, stream):
 def sample_session(state, stream):
     """Any hand of a session, where some seats may be in Fantasyland."""
     state.hand = below(stream, state.hands)
+    state.repeats = REPEATS
     normal = state.fantasy == FANTASY_OFF
     while not normal:
         for seat in range(state.seats):
@@ -131,12 +140,30 @@ def sample_session(state, stream):
 
 
 @njit(inline="always")
-def start_hand(state, stream):
+def clear_table(state):
     state.deck = full_deck(state.jokers)
     state.street = 0
     state.count[:] = 0
     state.board[:] = EMPTY
     state.discards[:] = EMPTY
+
+
+@njit(inline="always")
+def repeat_hand(state):
+    """The sampled hand once more, with the Fantasyland hands that it had."""
+    clear_table(state)
+    state.hand -= 1  # its showdown counted it
+    for seat in range(state.seats):
+        cards = 0
+        while cards < MOST_FANTASY and state.fantasy_hand[seat, cards] != EMPTY:
+            state.deck ^= np.uint64(1) << np.uint64(state.fantasy_hand[seat, cards])
+            cards += 1
+        state.fantasy_cards[seat] = cards
+
+
+@njit(inline="always")
+def start_hand(state, stream):
+    clear_table(state)
     state.fantasy_hand[:] = EMPTY
     for seat in range(state.seats):
         draw_sorted(state, stream, state.fantasy_cards[seat], state.fantasy_hand[seat])
@@ -201,12 +228,13 @@ def set_fantasy(state):
     for seat in range(state.seats):
         cards = state.fantasy_cards[seat]
         if cards:
-            setting = np.empty(MOST_FANTASY, np.uint8)
-            value = PAID[paid_by(state), cards - 14]  # 0 after a session's last hand, where nobody can stay
-            solve(state.fantasy_hand[seat], np.int64(cards), value, state.stay_middle == 1, setting)
+            hand = state.fantasy_hand[seat]
+            if not (state.sampled and state.repeats < REPEATS):  # else it is listed as it was set
+                value = PAID[paid_by(state), cards - 14]  # 0 after the last hand, where nobody can stay
+                solve(hand, np.int64(cards), value, state.stay_middle == 1, hand)
             # Loops, because compiling a slice set from another array takes seconds.
             for slot in range(BOARD):
-                state.board[seat, slot] = setting[slot]
+                state.board[seat, slot] = hand[slot]
             for row in range(3):
                 state.count[seat, row] = ROW_SIZE[row]
 
@@ -307,6 +335,7 @@ def redeal_hidden(state, stream):
     if state.over:
         return
     state.deck = unseen(state)
+    state.repeats = REPEATS if state.sampled else 0
     for other in range(state.seats):
         if other != state.turn:
             for i in range(4):

@@ -11,7 +11,7 @@ ROWS = "tmb"
 """The rows' letters: top, middle, bottom. A discarded card is marked with -"""
 ROW_NAMES = ("top", "middle", "bottom")
 FORM = (
-    "hand N; button N; turn N; street N; drawn CARDS; then for each seat: "
+    "hand N; button N; turn N; street N; (sampled hands: repeats N;) drawn CARDS; then for each seat: "
     "board ROW / ROW / ROW; out CARDS; fantasy N CARDS; points N; stats N ..."
 )
 
@@ -22,7 +22,7 @@ def cards_text(cards: np.ndarray) -> str:
 
 def state_text(state: np.void) -> str:
     """Everything but the rule switches, which belong to the rules that parse it."""
-    fields = [f"{name} {state[name]}" for name in ("hand", "button", "turn", "street")]
+    fields = [f"{name} {state[name]}" for name in _numbers(state)]
     fields.append(f"drawn {cards_text(state['drawn'])}".strip())
     for seat in range(state["seats"]):
         rows = (
@@ -38,6 +38,10 @@ def state_text(state: np.void) -> str:
     return "; ".join(fields)
 
 
+def _numbers(state: np.void) -> list[str]:
+    return ["hand", "button", "turn", "street"] + ["repeats"] * bool(state["sampled"])
+
+
 def parse_state(line: str, states: np.ndarray) -> np.ndarray:
     """Fill states [1], which hold the rule switches, from a line of `state_text`."""
     try:
@@ -48,23 +52,23 @@ def parse_state(line: str, states: np.ndarray) -> np.ndarray:
 
 
 def _fill(state: np.void, fields: list[str]) -> None:
-    names = ["hand", "button", "turn", "street", "drawn"]
-    names += ["board", "out", "fantasy", "points", "stats"] * int(state["seats"])
+    numbers = _numbers(state)
+    names = [*numbers, "drawn"] + ["board", "out", "fantasy", "points", "stats"] * int(state["seats"])
     words = []
     for name, field in zip(names, fields, strict=True):
         first, _, rest = field.partition(" ")
         if first != name:
             raise ValueError(name)
         words.append(rest.strip())
-    for name, word in zip(names[:4], words[:4], strict=True):
-        state[name] = int(word)
+    for name in numbers:
+        state[name] = int(words.pop(0))
     state["over"] = state["street"] == STREETS
     if state["turn"] >= state["seats"] or state["button"] >= state["seats"] or state["street"] > STREETS:
         raise ValueError("seat or street")
-    _set_cards(state["drawn"], words[4])
+    _set_cards(state["drawn"], words.pop(0))
     state["board"] = state["discards"] = state["fantasy_hand"] = EMPTY
     for seat in range(state["seats"]):
-        _fill_seat(state, seat, *words[5 + 5 * seat : 10 + 5 * seat])
+        _fill_seat(state, seat, *words[5 * seat : 5 * seat + 5])
     state["deck"] = full_deck(state["jokers"])
     _take_from_deck(state)
 
