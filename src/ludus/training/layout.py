@@ -18,6 +18,9 @@ WORKER_BYTES, TORCH_BYTES = 250 * 2**20, 450 * 2**20
 ROWS, SLOW_ROWS, STEPS = 128, 8, 64
 """Sizes of blocks. Small batches learn more from games that are slow, which make fewer decisions."""
 
+SEARCHING = 10
+"""Groups of games whose searches keep one GPU busy: beside an H200, ten made more decisions than 14."""
+
 
 def filled(config: Config, game: Game) -> Config:
     """With `rows` and `steps` as large as they get, where they are 0."""
@@ -119,7 +122,8 @@ def _blocks_bytes(config: Config, game: Game, overlap: bool) -> int:
 
 def _central(config: Config, game: Game, device: str) -> Layout:
     cores = machine.usable_cores()
-    groups = max(2, cores - 2) if config.workers == "auto" else max(1, int(config.workers))
+    most = SEARCHING if algos.find(config.algo).searches else cores
+    groups = max(2, min(cores - 2, most)) if config.workers == "auto" else max(1, int(config.workers))
     where = "threads" if game.in_threads else "processes"
     why = f"{groups} groups of games in {where}, inference on {device} beside the learner"
     return Layout("central", groups, not config.sync, max(1, cores // 2), device, why)

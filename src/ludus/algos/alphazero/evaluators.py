@@ -144,6 +144,8 @@ class DeviceNetwork:
         self._choosing = threading.Lock()
         self._using = -1  # the copy that is being evaluated with
         self._stream = torch.cuda.Stream() if on_gpu else None
+        # Waiting for it leaves the core to searches of other groups.
+        self._done = torch.cuda.Event(blocking=True) if on_gpu else None
         self._answers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._graphs = [self._capture(which) for which in range(2)] if on_gpu else []
         copies.users.append(self)
@@ -187,8 +189,9 @@ class DeviceNetwork:
             places = self._listed[:size].to(self.device, non_blocking=True)
             self._logits[:size].copy_(choice.reshape(-1).index_select(0, places), non_blocking=True)
             self._value.copy_(utility, non_blocking=True)
-        if self._stream:
-            self._stream.synchronize()
+        if self._done:
+            self._done.record(self._stream)
+            self._done.synchronize()
         spread_logits(self._logits.numpy(), counts, logits)
         values_by_seat(self._value.numpy()[:n], self.rules.seat(states), values)
 
