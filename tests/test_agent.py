@@ -5,7 +5,7 @@ import pytest
 
 from ludus import games, match
 from ludus.agent import run_bot
-from ludus.algos.agent import RememberingBot, look
+from ludus.algos.agent import PolicyBot, RememberingBot, look
 from ludus.core import seeds
 from ludus.core.conformance import Play
 from ludus.core.errors import Usage
@@ -113,6 +113,22 @@ def test_a_search_agent_doubts_its_priors_as_its_run_says():
     game = games.open("blokus")
     temperature = read_config(game.champion).settings.play_temperature
     assert temperature > 1 and run_bot(game, game.champion, "100ms").config.prior_temperature == temperature
+
+
+def test_a_policy_looks_ahead_as_its_run_says_if_it_is_not_told_how_far():
+    game = games.open("ofc")
+    futures = read_config(game.champion).settings.play_futures
+    assert futures > 0 and run_bot(game, game.champion).futures == futures
+    assert run_bot(game, game.champion, "8").futures == 8
+    assert type(run_bot(game, game.champion, "0")) is PolicyBot
+
+
+@pytest.mark.parametrize(
+    "changes", [["train", "gym:CartPole-v1"], ["train", "tictactoe", "--algo", "ppo", "--net.memory", "8"]]
+)
+def test_looking_ahead_by_default_is_refused_where_nobody_can(changes, ludus):
+    code, _, err = ludus(*changes, "--ppo.play-futures", "8")
+    assert code == 2 and "--ppo.play-futures is for native games" in err
 
 
 def test_an_agent_with_memory_never_looks_ahead(remembering):

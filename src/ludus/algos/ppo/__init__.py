@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ludus import algos
-from ludus.algos import Actor, Central, Learner, Plan, Seating
+from ludus.algos import Actor, Central, Learner, Plan, Policy, Seating
 from ludus.core.block import Column
 from ludus.core.errors import Usage
 from ludus.core.game import Game
-from ludus.core.ranges import Count, NotNegative, Positive, Share
+from ludus.core.ranges import Count, NotNegative, Positive, Share, Whole
+from ludus.core.rules import Bot, Rules
 from ludus.core.spec import Spec
 from ludus.core.table import Table
 from ludus.search.bot import player_names
@@ -57,6 +58,9 @@ class Config:
     """Coefficient of the imitation loss at the start of the run; it decays to 0 by `teacher_until`."""
     teacher_until: Share = 0.1
     """Share of the run after which imitation ends."""
+    play_futures: Whole = 0
+    """Futures on which an agent tries its likeliest actions in matches and against people, if it is not told
+    how far to look ahead (`--think`). For native games and networks without memory."""
 
 
 STRETCH = 16
@@ -79,6 +83,11 @@ class Ppo(algos.Algorithm):
         if (teacher := config.settings.teacher) and teacher not in player_names(game):
             choice = ", ".join(player_names(game))
             raise Usage(f"{game.name} has no bot {teacher!r} to learn from: choose from {choice}")
+        if config.settings.play_futures and (game.rules is None or config.net.memory):
+            raise Usage(
+                "--ppo.play-futures is for native games and networks without memory: leave it out for "
+                f"{game.name}"
+            )
         # A seat's last decision in a block is not known yet.
         if (config.steps - game.spec.seats) * config.rows < 2:
             raise Usage(
@@ -131,6 +140,10 @@ class Ppo(algos.Algorithm):
         from ludus.algos.ppo.central import PpoCentral
 
         return PpoCentral(self, plan, game, net, columns, overlap)
+
+    def make_bot(self, rules: Rules, config: "TrainConfig", policy: Policy, think: str, source: str) -> Bot:
+        futures = config.settings.play_futures
+        return super().make_bot(rules, config, policy, think or (str(futures) if futures else ""), source)
 
     def can_be_central(self, config: "TrainConfig") -> bool:
         return True
