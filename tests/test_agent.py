@@ -99,7 +99,8 @@ def test_a_search_agent_without_look_ahead_takes_its_networks_first_choices():
 
 def test_without_look_ahead_nothing_is_judged_but_the_last_street_is_exact():
     game = games.open("ofc")
-    alone, judging = (run_bot(game, game.champion, think) for think in ("0", ""))
+    alone = run_bot(game, game.champion, "0")
+    judging = PolicyBot(game.rules, alone.policy)
     states = np.concatenate([some for some, _ in Play(game.rules, rows=32).decisions(30)])
     rng = seeds.rows(0, len(states))
     chosen, judged = alone.choose(states, rng), judging.choose(states, rng)

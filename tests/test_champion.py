@@ -81,10 +81,10 @@ def test_a_name_that_would_mean_another_run_is_refused(tmp_path, monkeypatch):
 
 def test_ofc_champion_beats_random(ludus, one_core):
     """By 35 ± 4 points a hand in these deals."""
-    duel = match.duel(games.open("ofc"), "champion", "random", 20, seed=1, cores=1)
+    duel = match.duel(games.open("ofc"), "champion+0", "random", 20, seed=1, cores=1)
     assert duel.mean / 10 > 20
-    code, out, err = ludus("eval", "ofc", "--bots", "champion", "random", "--hands", "60")
-    assert code == 0 and "ranking: champion > random" in out, err
+    code, out, err = ludus("eval", "ofc", "--bots", "champion+0", "random", "--hands", "60")
+    assert code == 0 and "ranking: champion+0 > random" in out, err
 
 
 def test_a_run_is_evaluated_against_the_champion(ludus, one_core, tmp_path):
