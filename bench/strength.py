@@ -34,7 +34,7 @@ class Sizes:
     """Of OFC against greedy and against rollout; against expert a sixth as many."""
     think: str = "256"
     """How far OFC's agent looks ahead in `ofc.think`: futures, or a time."""
-    think_hands: int = 900
+    think_hands: int = 6_000
     old: str = ""
     """The run of an older Blokus Duo agent."""
     classic: str = "champion"
