@@ -108,6 +108,13 @@ def test_more_workers_than_cores_are_told(pieces):
     assert "64 workers are more than" in lay_out(config, game).why
 
 
+@pytest.mark.parametrize(("name", "groups"), [("connect4", 10), ("ofc", 62)])
+def test_searches_are_in_fewer_groups_than_there_are_cores(name, groups, monkeypatch):
+    monkeypatch.setattr(machine, "usable_cores", lambda: 64)
+    config = overlay(resolve(name, "test"), {"inference": "central", "rows": 4}, "a test")
+    assert lay_out(config, open_game(config)).workers == groups
+
+
 def test_a_gpu_that_is_not_there_is_refused(pieces):
     with pytest.raises(Usage, match="no GPU"):
         pieces(device="cuda")

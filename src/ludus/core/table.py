@@ -103,7 +103,6 @@ class RulesTable(Table):
 
     def reset(self, seed: int) -> Turn:
         self.rng[:] = seeds.rows(seed, self.rows, "table")
-        self.states[:] = self.rules.blank(self.rows)
         self.rules.deal(self.states, self.rng)
         self._score[:] = self._reward[:] = 0
         return self._turn(self._never, None)

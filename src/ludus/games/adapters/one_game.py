@@ -23,7 +23,7 @@ class OneGame:
         self.seeded = self.dealt = False
 
     def seed(self, seed: int) -> None:
-        self.states[:] = self.rules.blank(1)
+        self.states[:] = self.rules.blank(1)  # a game that is over may leave something for the next
         self.rng[:] = seeds.rows(seed, 1, "table")
         self.bot_rng[:] = seeds.rows(seed, 1, "bots")
         self.seeded = True

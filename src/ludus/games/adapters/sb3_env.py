@@ -47,7 +47,6 @@ class Sb3VecEnv(VecEnv):
         if seed is None and not self._seeded:
             seed = int(np.random.default_rng().integers(2**63))
         if seed is not None:
-            self.states[:] = self.rules.blank(self.num_envs)
             self.rng[:] = seeds.rows(seed, self.num_envs, "table")
             self.bot_rng[:] = seeds.rows(seed, self.num_envs, "bots")
             self._seeded = True
