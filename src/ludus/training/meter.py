@@ -153,15 +153,23 @@ class Meter:
         memory = 0
         for pid in _families([learner, *pids]):
             with suppress(psutil.Error):  # it has just ended
-                process = self._processes.setdefault(pid, psutil.Process(pid))
-                cpu[pid] = process.cpu_percent() / 100
-                memory += process.memory_info().rss
+                cpu[pid] = self._cores(pid)
+                memory += self._processes[pid].memory_info().rss
         self._processes = {pid: process for pid, process in self._processes.items() if pid in cpu}
         total = sum(cpu.values())
         return {
             "cpu/learner": cpu[learner], "cpu/workers": total - cpu[learner], "cpu/all": total,
             "memory/bytes": memory,
         }  # fmt: skip
+
+    def _cores(self, pid: int) -> float:
+        """Cores that a process used since the last reading, or since it was started if this is its first."""
+        if pid in self._processes:
+            return self._processes[pid].cpu_percent() / 100
+        process = self._processes[pid] = psutil.Process(pid)
+        process.cpu_percent()  # its next reading counts from here
+        times = process.cpu_times()
+        return (times.user + times.system) / max(time.time() - process.create_time(), 0.1)
 
 
 def _families(pids: Sequence[int]) -> set[int]:
