@@ -17,7 +17,7 @@ import numpy as np
 from ludus.core import seeds
 from ludus.core.duel import Duel
 from ludus.core.errors import Usage
-from ludus.core.rules import Bot, Finishes, Judges, RandomBot, Rules
+from ludus.core.rules import Bot, Finishes, Judges, RandomBot, Rules, Solves
 from ludus.core.spec import Spec
 from ludus.core.table import RulesTable, Table, Turn
 
@@ -316,6 +316,8 @@ class NativeGame(Game):
                 rules.finish(table.states, np.zeros(2, np.int32))
             if isinstance(rules, Judges):
                 rules.judge(table.states, np.zeros((2, 1), np.int32))
+            if isinstance(rules, Solves):
+                rules.solve(table.states, 1, np.zeros((2, spec.seats), np.float32))
         for name in set(bots) - {RANDOM}:
             self.warm_up_bot(name, self.bot(name))
 

@@ -120,6 +120,18 @@ class Judges(Protocol):
 
 
 @runtime_checkable
+class Solves(Protocol):
+    """Rules that can play some games to their end, with best play of all seats."""
+
+    def solve(self, states: States, most: int, out: np.ndarray) -> np.ndarray:
+        """Put final scores into the rows where `most` positions tried tell them; which ones, bool [N].
+
+        out: float32 [N, seats]
+        """
+        ...
+
+
+@runtime_checkable
 class Rounds(Protocol):
     """Rules of games in rounds, as the hands of a session, that can be looked at one by one."""
 

@@ -54,6 +54,9 @@ class SearchConfig:
     lookahead: Whole = 400
     """Positions below a leaf that may be tried by the rules alone, for what is decided there: in connect four
     400 are three plies, in tic-tac-toe two, in Blokus none. For games without chance."""
+    endgame: Whole = 0
+    """Positions below a leaf that a game's own solver may try, which knows what to leave out: Blokus Duo has
+    one. In play 2,000: a network takes longer for one."""
 
 
 @dataclass(frozen=True)
@@ -271,7 +274,8 @@ class Search:
     ) -> None:
         """Value these leaves, add them and take their values up. All [N]"""
         spec, is_root = self.rules.spec, (parent < 0).all()
-        known, worth = prove(self.rules, self.utility, states, 0 if is_root else self.plies)
+        depth = (0, 0) if is_root else (self.plies, self.config.endgame if self.certain else 0)
+        known, worth = prove(self.rules, self.utility, states, *depth)
         n, order = len(rows), where(~known)
         if known.any():  # these last, as if their games were over: there is nothing to find below
             n, order = len(order), np.concatenate([order, np.flatnonzero(known)])

@@ -36,13 +36,13 @@ class SearchBot:
     def __init__(
         self, rules: Rules, simulations: int = 200, c_puct: float = 3.0, first_play_reduction: float = 0.0,
         evaluate: Evaluator | None = None, utility: Utility = win_share, leaves: int = 1,
-        prior_temperature: float = 1.0,
+        prior_temperature: float = 1.0, endgame: int = 0,
     ) -> None:  # fmt: skip
         """leaves: of a single game, so many are evaluated together, if it has many simulations"""
         self.rules, self.evaluate, self.utility, self.seconds = rules, evaluate, utility, 0.0
         self.config = SearchConfig(
             simulations, c_puct=c_puct, first_play_reduction=first_play_reduction,
-            prior_temperature=prior_temperature,
+            prior_temperature=prior_temperature, endgame=endgame,
         )  # fmt: skip
         self.leaves = leaves
         self.search: Search | None = None

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ludus.core.rules import Rules, States
+from ludus.core.rules import Rules, Solves, States
 from ludus.search.evaluators import Utility
 from ludus.search.tree import WON
 
@@ -27,9 +27,12 @@ def plies_within(most: int, actions: int) -> int:
     return plies
 
 
-def prove(rules: Rules, utility: Utility, states: States, plies: int) -> tuple[np.ndarray, np.ndarray]:
+def prove(
+    rules: Rules, utility: Utility, states: States, plies: int, endgame: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """Positions whose value is certain, bool [N], and what they are worth to each seat, float32 [N, S]: games
-    that are over, and those that one move wins or all moves decide within `plies`. For games without chance.
+    that are over, those that the game's own solver, if it has one, finishes within `endgame` positions, and
+    those that one move wins or all moves decide within `plies`. For games without chance.
     """
     proven = rules.over(states).copy()
     values = np.zeros((len(states), rules.spec.seats), np.float32)
@@ -37,6 +40,11 @@ def prove(rules: Rules, utility: Utility, states: States, plies: int) -> tuple[n
         score = values[proven]
         rules.score(picked(states, proven), score)
         values[proven] = utility(score)
+    if endgame and isinstance(rules, Solves) and not proven.all():
+        rows = np.flatnonzero(~proven)
+        score = np.zeros((len(rows), rules.spec.seats), np.float32)
+        found = rules.solve(picked(states, rows), endgame, score)
+        proven[rows[found]], values[rows[found]] = True, utility(score[found])
     if plies == 0 or proven.all():
         return proven, values
     rows = np.flatnonzero(~proven)

@@ -8,6 +8,7 @@ from ludus.core.rules import States, Streams
 from ludus.core.spec import Part, Spec
 from ludus.games.blokus import Options, text
 from ludus.games.blokus.board import LAYOUTS, make_board, places, symmetries
+from ludus.games.blokus.endgame import solve_rows
 from ludus.games.blokus.estimate import estimate_rows
 from ludus.games.blokus.moves import PIECE_COUNT, STATES, act, list_actions, start
 
@@ -175,6 +176,13 @@ class Blokus:
     ) -> None:
         """For search without a network, as `Evaluator` in search/evaluators.py."""
         estimate_rows(self.board, states, actions, counts, rng, logits, values)
+
+    def solve(self, states: States, most: int, out: np.ndarray) -> np.ndarray:
+        """As `Solves` in core/rules.py: the ends of games of Duo."""
+        found = np.zeros(len(states), bool)
+        if self.spec.seats == 2:
+            solve_rows(self.board, states, most, found, out)
+        return found
 
     def text(self, state: np.void) -> str:
         return text.state_text(self, state)
