@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 import torch
 
+import ludus
 from core import speed
 from figures import figure
 from ludus import algos, games, machine
-from ludus.algos.alphazero import LEAVES
+from ludus.algos.alphazero import ENDGAME, LEAVES
 from ludus.algos.alphazero.evaluators import CpuNetwork
 from ludus.config import overlay, resolve
 from ludus.core import seeds
 from ludus.core.conformance import Play
 from ludus.core.jit import njit
+from ludus.core.rules import RandomBot
 from ludus.games.blokus.moves import list_actions
 from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
@@ -262,9 +264,32 @@ def measure_int8() -> None:
         print(f"    {LEAVES / fast:,.0f} positions/s; float32 {LEAVES / whole:,.0f}")
 
 
+def measure_endgame(count: int = 200) -> None:
+    """Which of the last positions of the champion's games an agent's solver finishes, and in what time."""
+    game = games.open("blokus")
+    rules, agent, luck = game.rules, ludus.load(game.champion, think="0"), RandomBot(game.rules)
+    states, rng, seen = rules.blank(count), seeds.rows(0, count), []
+    rules.deal(states, rng)
+    while not rules.over(states).all():
+        seen.append(states.copy())
+        going = ~rules.over(states)
+        some, streams = states[going], rng[going]
+        chosen = (luck if len(seen) <= 2 else agent).choose(some, streams)
+        rules.play(some, chosen, streams)
+        states[going], rng[going] = some, streams
+    lengths = np.sum([~rules.over(some) for some in seen], 0)
+    for plies in (4, 6, 7, 8, 10):
+        late = np.array([seen[end - plies][i] for i, end in enumerate(lengths)], rules.spec.state)
+        scores = np.zeros((count, 2), np.float32)
+        found = rules.solve(late, ENDGAME, scores)
+        took = clock(lambda late=late, scores=scores: rules.solve(late, ENDGAME, scores))
+        figure(f"blokus.endgame.{plies}", 100 * found.mean(), "% solved so many plies before the end")
+        print(f"    {1000 * took / count:.2f} ms a position")
+
+
 PARTS = {
-    "rules": measure_rules, "search": measure_search, "int8": measure_int8, "selfplay": measure_selfplay,
-    "gpu": measure_gpus,
+    "rules": measure_rules, "search": measure_search, "int8": measure_int8, "endgame": measure_endgame,
+    "selfplay": measure_selfplay, "gpu": measure_gpus,
 }  # fmt: skip
 
 
