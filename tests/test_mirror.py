@@ -20,9 +20,11 @@ from urllib.parse import parse_qs, unquote
 import pytest
 
 from ludus.core.errors import Failure, Usage
-from ludus.store import lease, mirror
+from ludus.store import lease
+from ludus.store.bucket import address, http_allowed, is_url, list_checkpoints, open_store
 from ludus.store.checkpoint import milestones
-from ludus.store.mirror import Mirror, address, is_url, misfit, restore, trained_elsewhere
+from ludus.store.mirror import Mirror, misfit, trained_elsewhere
+from ludus.store.restore import restore
 from ludus.store.run import read_lines
 from trainings import limit, ludus_command
 
@@ -303,10 +305,10 @@ def test_two_machines_never_copy_to_one_mirror(run, other, url):
     write_checkpoint(other, "2000")
     until(lambda: heard)
     assert "trains it" in heard[0] and not theirs.close(0.2)
-    assert "2000" not in mirror._list(mirror._open(url))
+    assert "2000" not in list_checkpoints(open_store(url))
     assert ours.close(10)
     copy(url, other)  # now that nobody else does
-    assert "2000" in mirror._list(mirror._open(url))
+    assert "2000" in list_checkpoints(open_store(url))
 
 
 def test_a_machine_that_is_gone_loses_its_lease_and_hears_of_it(run, other, url, monkeypatch):
@@ -314,7 +316,7 @@ def test_a_machine_that_is_gone_loses_its_lease_and_hears_of_it(run, other, url,
     heard: list[str] = []
     ours = Mirror(url, run, every_s=0.05, retry_s=0.05, on_event=heard.append)
     until(lambda: ours.state()["last_success"])
-    age_s, store = lease._age_s, mirror._open(url)
+    age_s, store = lease._age_s, open_store(url)
     monkeypatch.setattr(lease, "_age_s", lambda asked: lease.STALE_S if asked is store else age_s(asked))
     theirs = lease.Lease(store, other)
     until(lambda: took(theirs))  # to them no sign of life is recent enough
@@ -327,7 +329,7 @@ def test_a_machine_that_is_gone_loses_its_lease_and_hears_of_it(run, other, url,
 
 
 def test_the_same_folder_takes_its_own_lease_again_at_once(run, url):
-    killed = lease.Lease(mirror._open(url, make=True), run)
+    killed = lease.Lease(open_store(url, make=True), run)
     killed.hold()
     killed._over.set()
     copy(url, run)
@@ -336,7 +338,7 @@ def test_the_same_folder_takes_its_own_lease_again_at_once(run, url):
 def test_a_lease_that_is_given_back_is_not_renewed(run, tmp_path, monkeypatch):
     """Though its sign of life is on its way: it would lock out all others for minutes."""
     monkeypatch.setattr(lease, "BEAT_S", 0.01)
-    store, renews = mirror._open(f"file://{tmp_path}/mirror", make=True), threading.Event()
+    store, renews = open_store(f"file://{tmp_path}/mirror", make=True), threading.Event()
     held = lease.Lease(store, run)
     held.hold()
     create = held._create
@@ -358,7 +360,7 @@ def test_a_training_is_refused_while_another_machine_trains_the_run(trained, tmp
     folder, _ = trained("tictactoe", workers="0", decisions=1_000, mirror=bucket)
     other = shutil.copytree(folder, tmp_path / "other")
     before = (other / "config.toml").read_bytes()
-    held = lease.Lease(mirror._open(bucket), folder)
+    held = lease.Lease(open_store(bucket), folder)
     held.hold()
     with pytest.raises(Usage, match="trains it"):
         trained("tictactoe", workers="0", decisions=2_000, run=str(other), mirror=bucket)
@@ -546,9 +548,9 @@ def test_a_missing_bucket_is_told_in_one_line(run, s3):
 
 
 def test_plain_http_is_for_this_machine_only():
-    assert mirror._http_allowed({"AWS_ENDPOINT_URL": "http://localhost:9000"})
-    assert not mirror._http_allowed({"AWS_ENDPOINT_URL": "http://10.0.0.1:9000"})
-    assert mirror._http_allowed({"AWS_ENDPOINT_URL": "http://10.0.0.1:9000", "AWS_ALLOW_HTTP": "true"})
+    assert http_allowed({"AWS_ENDPOINT_URL": "http://localhost:9000"})
+    assert not http_allowed({"AWS_ENDPOINT_URL": "http://10.0.0.1:9000"})
+    assert http_allowed({"AWS_ENDPOINT_URL": "http://10.0.0.1:9000", "AWS_ALLOW_HTTP": "true"})
 
 
 # ---- what is not restored
@@ -601,7 +603,7 @@ def test_a_run_with_damaged_checkpoints_only_is_not_restored(damaged, tmp_path):
 
 def test_corruption_on_s3_is_found(run, s3, tmp_path):
     copy("s3://bucket/runs/a", run)
-    mirror._open("s3://bucket/runs/a").put("checkpoints/1000/weights.safetensors", b"other")
+    open_store("s3://bucket/runs/a").put("checkpoints/1000/weights.safetensors", b"other")
     with pytest.raises(Failure, match=r"weights.safetensors is not what"):
         restore("s3://bucket/runs/a", tmp_path / "back")
     assert {path.name for path in tmp_path.iterdir()} == {"run"}

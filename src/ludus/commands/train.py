@@ -17,8 +17,10 @@ from ludus.commands.flags import read_flags
 from ludus.config import Config, check_ranges, resolve
 from ludus.core.errors import Failure, Stopped, Usage
 from ludus.store import checkpoint
-from ludus.store.mirror import is_url, misfit, restore, trained_elsewhere
+from ludus.store.bucket import is_url
+from ludus.store.mirror import misfit, trained_elsewhere
 from ludus.store.reader import RunReader, find_runs
+from ludus.store.restore import restore
 from ludus.store.run import (
     CONFIG,
     folder_of,

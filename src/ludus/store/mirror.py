@@ -1,115 +1,27 @@
-"""The mirror: a copy of a run in a bucket or in another folder, made in the background, and the way back.
+"""The mirror: a copy of a run in a bucket or in another folder, made in the background.
 
 A checkpoint's manifest is copied last and removed first, so a checkpoint with a manifest is whole.
 The mirror knows the files of a run, not what they mean; trouble with it never reaches the training.
 """
 
-import hashlib
 import json
-import os
-import re
-import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from ludus.core import extras
-from ludus.core.errors import Failure, Usage
-from ludus.store.checkpoint import BEST, CHECKPOINTS, MANIFEST, MILESTONES, listed, milestones
+from ludus.core.errors import Failure
+from ludus.store.bucket import FILES, checked_url, list_checkpoints, list_milestones, open_store, reason
+from ludus.store.checkpoint import CHECKPOINTS, MANIFEST, MILESTONES, listed, milestones
 from ludus.store.lease import Held, Lease, holder
-from ludus.store.run import CONFIG, EVENTS, LOG, METRICS, is_run
+from ludus.store.run import CONFIG, EVENTS, is_run
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
     from obstore.store import ObjectStore
 
-FILES = (CONFIG, METRICS, EVENTS, LOG, f"{BEST}.safetensors", f"{BEST}.json")
-"""What is copied of a run beside its checkpoints and milestones."""
-
-URL = re.compile(r"(s3|gs)://[\w.-]+(/[^?#@]*)?|file:///[^?#]+")
-CANT_OPEN = {
-    "s3": "check the AWS_* variables",
-    "gs": "check the file that GOOGLE_APPLICATION_CREDENTIALS names",
-    "file": "there is no such folder",
-}
 UPLOADS_AT_ONCE = 2  # of 5 MB each; more would time out on slow lines
-
-
-# ---- addresses
-
-
-def is_url(text: str) -> bool:
-    return text.startswith(("s3://", "gs://", "file://"))
-
-
-def address(flag: str, environ: Mapping[str, str]) -> str | None:
-    """The --mirror flag; without one, what CLOUD_PROVIDER and its variables say; None for no mirror."""
-    if flag:
-        return _checked(flag)
-    provider = environ.get("CLOUD_PROVIDER", "").strip().lower()
-    if provider in ("", "none", "local"):
-        return None
-    if provider == "gcs":
-        return _from_variables("gs", "GCS", environ)
-    if provider in ("s3", "aws"):
-        return _from_variables("s3", "S3", environ)
-    raise Usage(f"CLOUD_PROVIDER is {provider!r}, but must be one of gcs, s3, aws, local, none")
-
-
-def _from_variables(scheme: str, name: str, environ: Mapping[str, str]) -> str:
-    bucket = environ.get(f"{name}_BUCKET", "").strip()
-    if not bucket:
-        raise Usage(f"CLOUD_PROVIDER={environ['CLOUD_PROVIDER']} needs {name}_BUCKET, the name of the bucket")
-    return _checked(f"{scheme}://{bucket}/{environ.get(f'{name}_PREFIX', '').strip().strip('/')}")
-
-
-def _checked(url: str) -> str:
-    if not URL.fullmatch(url):  # and is not shown: there may be a password in it
-        raise Usage(
-            "a mirror must be s3://bucket/prefix, gs://bucket/prefix or file:///path, without credentials:"
-            " those come from environment variables"
-        )
-    return url.rstrip("/")
-
-
-def _open(url: str, *, make: bool = False) -> "ObjectStore":
-    """The place behind a URL, which nothing is asked of yet. make: create the folder if it is one."""
-    try:
-        from obstore.exceptions import BaseError
-        from obstore.store import from_url
-    except ImportError:
-        raise extras.missing("a mirror", "obstore") from None
-    scheme = urlsplit(_checked(url)).scheme
-    try:
-        if scheme == "file":
-            return from_url(url, mkdir=make, automatic_cleanup=True)
-        return from_url(
-            url,
-            client_options={
-                "allow_http": _http_allowed(os.environ),
-                "connect_timeout": timedelta(seconds=5),
-                "read_timeout": timedelta(seconds=60),
-                "timeout": timedelta(hours=1),  # of a whole download, however large
-            },
-            retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=60)},
-        )
-    except (BaseError, OSError, ValueError):  # their texts may quote credentials
-        raise Failure(f"can't open the mirror {url}: {CANT_OPEN[scheme]}") from None
-
-
-def _http_allowed(environ: Mapping[str, str]) -> bool:
-    """Keys and weights cross a network by https only, unless AWS's own variable says otherwise."""
-    endpoint = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL") or ""
-    on_this_machine = urlsplit(endpoint).hostname in ("localhost", "127.0.0.1", "::1")
-    return on_this_machine or environ.get("AWS_ALLOW_HTTP", "").lower() in ("true", "1")
-
-
-# ---- copying
 
 
 class Mirror:
@@ -129,8 +41,8 @@ class Mirror:
         retry_s: float = 1.0,
         longest_retry_s: float = 60.0,
     ) -> None:
-        self.url, self.folder = _checked(url), folder
-        self._store = _open(self.url, make=True)
+        self.url, self.folder = checked_url(url), folder
+        self._store = open_store(self.url, make=True)
         self._every_s, self._retry_s, self._longest_retry_s = every_s, retry_s, longest_retry_s
         self._on_event = on_event
         self._sent: dict[str, tuple[int, int]] = {}  # file -> size and time of change when it was copied
@@ -203,7 +115,7 @@ class Mirror:
             self._copy()
         except Exception as error:  # of whatever kind: training goes on
             self._errors += 1
-            self._tell(True, f"copying to the mirror {self.url} fails ({_reason(error)}): trying again")
+            self._tell(True, f"copying to the mirror {self.url} fails ({reason(error)}): trying again")
             return False
         self._last_success = time.time()
         self._tell(False, f"copying to the mirror {self.url} works again")
@@ -236,7 +148,7 @@ class Mirror:
             self._look_around()
         self._copy_file(EVENTS)
         self._copy_file(CONFIG)
-        there = _list(self._store)
+        there = list_checkpoints(self._store)
         for name in _checkpoints(self.folder):
             with suppress(Gone):
                 self._copy_checkpoint(name, MANIFEST in there.get(name, {}))
@@ -249,7 +161,7 @@ class Mirror:
         """What the mirror holds already must be of this run; milestones don't go there twice."""
         if why := _misfit(self._store, self.folder):
             raise Failure(why)
-        for entry in _milestones(self._store):
+        for entry in list_milestones(self._store):
             mark = self._changed(entry["path"])
             if mark and mark[0] == entry["size"] and mark[1] / 1e9 < entry["last_modified"].timestamp() + 1:
                 self._sent[entry["path"]] = mark
@@ -308,7 +220,7 @@ class Mirror:
 
     def _remove_old(self) -> None:
         """Remove checkpoints that the run has removed, once a newer one is whole in the mirror."""
-        there, kept = _list(self._store), set(_checkpoints(self.folder))
+        there, kept = list_checkpoints(self._store), set(_checkpoints(self.folder))
         whole = [files[MANIFEST] for name, files in there.items() if name in kept and MANIFEST in files]
         for name in there.keys() - kept:
             if whole and max(there[name].values()) <= max(whole):
@@ -330,22 +242,6 @@ def _checkpoints(folder: Path) -> list[str]:
     return sorted(written, key=lambda name: written[name], reverse=True)
 
 
-def _list(store: "ObjectStore") -> dict[str, dict[str, datetime]]:
-    """The checkpoints in a mirror, whole or not: when each of their files was copied."""
-    found: dict[str, dict[str, datetime]] = {}
-    for entries in store.list(CHECKPOINTS):
-        for entry in entries:
-            parts = entry["path"].split("/")
-            if len(parts) == 3 and parts[1].isdigit():
-                found.setdefault(parts[1], {})[parts[2]] = entry["last_modified"]
-    return found
-
-
-def _milestones(store: "ObjectStore") -> list["ObjectMeta"]:
-    name = re.compile(rf"{MILESTONES}/\d+\.safetensors")
-    return [entry for entries in store.list(MILESTONES) for entry in entries if name.fullmatch(entry["path"])]
-
-
 def _misfit(store: "ObjectStore", folder: Path) -> str:
     """Why the run in this folder must not be copied to a mirror; empty if it may."""
     try:
@@ -355,30 +251,12 @@ def _misfit(store: "ObjectStore", folder: Path) -> str:
     here = (folder / EVENTS).read_bytes() if (folder / EVENTS).exists() else b""
     if here.partition(b"\n")[0] != there.partition(b"\n")[0]:  # the moment when it began
         return "it holds another run"
-    newest = max((int(name) for name, files in _list(store).items() if MANIFEST in files), default=0)
+    newest = max(
+        (int(name) for name, files in list_checkpoints(store).items() if MANIFEST in files), default=0
+    )
     if newest > max((int(place.name) for place in listed(folder)), default=0):
         return "it holds a newer checkpoint than the folder does"
     return ""
-
-
-def _reason(error: Exception) -> str:
-    """Why it failed, in few words: the errors' own texts fill pages and may quote credentials."""
-    from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
-
-    if isinstance(error, Failure):
-        return str(error)
-    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-        return "access is refused: check the credentials"
-    if status := re.search(r"status code: (\d{3}[A-Za-z ]*)", str(error)):
-        return f"the server answers {status[1].strip()}"
-    if code := re.search(r"(?:os error|code:) (\d+)", str(error)):
-        return os.strerror(int(code[1]))
-    if isinstance(error, OSError):
-        return error.strerror or "not found"
-    return "no connection" if isinstance(error, BaseError) else type(error).__name__
-
-
-# ---- the way back
 
 
 def misfit(url: str, folder: Path) -> str:
@@ -392,119 +270,10 @@ def trained_elsewhere(url: str, folder: Path) -> str:
 
 
 def _asked(url: str, folder: Path, question: Callable[["ObjectStore", Path], str]) -> str:
-    store = _open(url, make=True)
+    store = open_store(url, make=True)
     from obstore.exceptions import BaseError
 
     try:
         return question(store, folder)
     except (BaseError, OSError) as error:
-        raise Failure(f"can't look into the mirror {url}: {_reason(error)}") from None
-
-
-def restore(url: str, folder: Path, *, on_event: Callable[[str], None] = lambda text: None) -> None:
-    """Bring a mirrored run back, whole or not at all.
-
-    Checkpoints that are damaged in the mirror are left out, of which on_event hears, unless all are.
-    """
-    folder = folder.resolve()
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise Usage(f"{folder} is there already: restore into a new folder")
-    store = _open(url)
-    from obstore.exceptions import BaseError
-
-    temporary = folder.with_name(f".{folder.name}.restoring")
-    shutil.rmtree(temporary, ignore_errors=True)  # of a restore that was killed
-    try:
-        temporary.mkdir(parents=True)
-        _restore_files(store, temporary, url)
-        _restore_milestones(store, temporary)
-        _restore_checkpoints(store, temporary, url, on_event)
-        if folder.exists():
-            folder.rmdir()
-        temporary.rename(folder)
-    except (BaseError, OSError) as error:
-        raise Failure(f"can't restore the run from {url}: {_reason(error)}") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _restore_files(store: "ObjectStore", folder: Path, url: str) -> None:
-    for name in FILES:
-        with suppress(FileNotFoundError):
-            _download(store, name, folder / name)
-        if name.endswith(".jsonl"):
-            _cut_half_line(folder / name)
-    if not is_run(folder):
-        raise Failure(f"{url} holds no run: it has no {CONFIG}")
-
-
-def _restore_milestones(store: "ObjectStore", folder: Path) -> None:
-    for entry in _milestones(store):
-        (folder / MILESTONES).mkdir(exist_ok=True)
-        _download(store, entry["path"], folder / entry["path"])
-        copied_s = entry["last_modified"].timestamp()
-        os.utime(folder / entry["path"], (copied_s, copied_s))  # so it is not copied back as something new
-
-
-def _cut_half_line(path: Path) -> None:
-    """A file that grew while it was copied may end anywhere; the run goes on from whole lines."""
-    if path.exists():
-        text = path.read_bytes()
-        os.truncate(path, text.rfind(b"\n") + 1)
-
-
-def _restore_checkpoints(
-    store: "ObjectStore", folder: Path, url: str, on_event: Callable[[str], None]
-) -> None:
-    copied = {name: files[MANIFEST] for name, files in _list(store).items() if MANIFEST in files}
-    damaged = []
-    for name in sorted(copied, key=lambda name: copied[name]):
-        try:
-            _restore_checkpoint(store, name, folder / CHECKPOINTS / name)
-        except Damaged as error:
-            shutil.rmtree(folder / CHECKPOINTS / name)
-            damaged.append(f"checkpoint {name} in {url} is damaged: {error}")
-            on_event(damaged[-1])
-    if damaged and len(damaged) == len(copied):
-        raise Failure(f"no checkpoint can be restored: {damaged[-1]}")
-
-
-class Damaged(Exception):
-    """What is wrong with a checkpoint in the mirror."""
-
-
-def _restore_checkpoint(store: "ObjectStore", name: str, folder: Path) -> None:
-    folder.mkdir(parents=True)
-    _fetch(store, name, MANIFEST, folder)
-    for file, sha256 in _sums(folder / MANIFEST).items():
-        if _fetch(store, name, file, folder) != sha256:
-            raise Damaged(f"{file} is not what {MANIFEST} says")
-
-
-def _fetch(store: "ObjectStore", name: str, file: str, folder: Path) -> str:
-    try:
-        return _download(store, f"{CHECKPOINTS}/{name}/{file}", folder / file)
-    except FileNotFoundError:
-        raise Damaged(f"{file} is missing") from None
-
-
-def _sums(manifest: Path) -> dict[str, str]:
-    """The files of a checkpoint and their sha256."""
-    try:
-        files = json.loads(manifest.read_bytes())["files"]
-        sums = {file: str(entry["sha256"]) for file, entry in files.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise Damaged(f"{MANIFEST} can't be read") from None
-    if not all(re.fullmatch(r"[\w-][\w.-]*", file) for file in sums):  # a name such as ../x
-        raise Damaged(f"{MANIFEST} names files that are not its own")
-    return sums
-
-
-def _download(store: "ObjectStore", key: str, path: Path) -> str:
-    """Fetch a file; its sha256."""
-    result, digest = store.get(key), hashlib.sha256()
-    with path.open("wb") as file:
-        for chunk in result.stream():
-            file.write(chunk)
-            digest.update(chunk)
-    return digest.hexdigest()
+        raise Failure(f"can't look into the mirror {url}: {reason(error)}") from None

@@ -142,9 +142,9 @@ def _notifier(run: Run, config: Config) -> Any:
 
 
 def _mirror(run: Run, config: Config, new: bool) -> Any:
-    from ludus.store import mirror
+    from ludus.store import bucket, mirror
 
-    url = mirror.address(config.mirror, os.environ)
+    url = bucket.address(config.mirror, os.environ)
     if url is None:
         return None
     if not config.mirror:  # a bucket that all runs share

@@ -13,8 +13,7 @@ board is worth, all other cards are kickers. Why that is exact:
   never above a middle that takes the best five of the eight cards left over. Hence every setting has its
   cores, all cores that fit together can be completed, and there always is a setting that stands.
 
-Cards are bits here: 0 the lowest rank, jokers last. A core's kind is category << 4 | leading rank + 1;
-the rank is kept only where it can decide a foul or a tie.
+Cards are bits, and cores have kinds, as in `cores.py`.
 """
 
 import numpy as np
@@ -23,19 +22,17 @@ from ludus.core.jit import njit
 from ludus.games.ofc.cards import (
     ACE,
     EMPTY,
-    FLUSH,
     FULL_HOUSE,
     HIGH,
     JOKER,
     PAIR,
     QUADS,
     ROYAL,
-    STRAIGHT,
-    STRAIGHT_FLUSH,
     TRIPS,
     TWO_PAIR,
     best,
 )
+from ludus.games.ofc.cores import AS_BOTTOM, AS_MIDDLE, CORES, KIND, card_count, inner, list_cores
 from ludus.games.ofc.scoring import (
     BOTTOM,
     BOTTOM_ROYALTY,
@@ -47,15 +44,8 @@ from ludus.games.ofc.scoring import (
     top_royalty,
 )
 
-inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""For functions that only compiled code calls: without entries for others they compile in 3/4 of the time."""
-
 MOST = 17
 KINDS = (ROYAL + 1) << 4
-CORES = 10_000
-"""Room for all cores: fewer than C(17, 5) + C(17, 4) + C(17, 3) + C(17, 2) and each straight flush thrice."""
-AS_BOTTOM, AS_MIDDLE, KIND = 0, 1, 2
-ONE_JOKER = 1 << 20
 TIE = 2.0**-40
 """Weight of the tie-break, so small that it never outweighs a difference of more than 1e-9 points."""
 
@@ -111,7 +101,7 @@ def solve(cards, n, stay_value, stay_middle, out):
     suit = np.zeros(4, np.int64)  # bits of every suit
     jokers = _sort(cards, n, order, group, suit)
     cores = np.empty((3, CORES), np.int32)
-    count = _list_cores(group, suit, n, jokers, cores)
+    count = list_cores(group, suit, n, jokers, cores)
     tops = np.empty(27, np.int64)
     _list_tops(group, jokers, tops)
     chosen = np.empty(3, np.int64)  # top kind, middle and bottom core
@@ -144,150 +134,12 @@ def _sort(cards, n, order, group, suit):
 
 
 @inner
-def _size(bits):
-    count = 0
-    while bits:
-        bits &= bits - 1
-        count += 1
-    return count
-
-
-# --- the list of cores, best first -------------------------------------------------------------------------
-
-
-@inner
-def _list_cores(group, suit, n, jokers, cores):
-    """Every core of the hand, from royal flush to nothing; how many. cores: int32 [3, CORES]
-
-    The bottom takes the first joker first and the middle the last one, so that a bit-wise `and` tells
-    whether two cores fit together and none is listed twice for being able to take either joker.
-    """
-    pairs = np.empty((3, 80), np.int32)
-    trips = np.empty((3, 40), np.int32)
-    pair_count = _groups(group, 2, PAIR, 0, pairs, 0)
-    trip_count = _groups(group, 3, TRIPS, 0, trips, 0)
-    naturals = (1 << (n - jokers)) - 1
-    count = 0
-    for top in range(ACE, 2, -1):
-        for s in range(4):
-            if _size(suit[s]) + jokers >= 5:
-                kind = (ROYAL if top == ACE else STRAIGHT_FLUSH) << 4
-                count = _straights(group, suit[s], top, kind, jokers, cores, count)
-    count = _groups(group, 4, QUADS, jokers, cores, count)
-    count = _full_houses(pairs, pair_count, trips, trip_count, jokers, cores, count)
-    count = _flushes(suit, jokers, cores, count)
-    for top in range(ACE, 2, -1):
-        count = _straights(group, naturals, top, STRAIGHT << 4, jokers, cores, count)
-    count = _groups(group, 3, TRIPS, jokers, cores, count)
-    count = _two_pairs(pairs, pair_count, cores, count)
-    count = _groups(group, 2, PAIR, jokers, cores, count)
-    count = _add(cores, count, 0, HIGH << 4)
-    for i in range(count):
-        core = cores[AS_BOTTOM, i]
-        used = core // ONE_JOKER
-        first, last = (1 << used) - 1, ((1 << used) - 1) << (jokers - used)
-        cores[AS_BOTTOM, i] = core & naturals | first << (n - jokers)
-        cores[AS_MIDDLE, i] = core & naturals | last << (n - jokers)
-    return count
-
-
-@inner
-def _add(cores, count, core, kind):
-    cores[AS_BOTTOM, count] = core
-    cores[KIND, count] = kind
-    return count + 1
-
-
-@inner
-def _groups(group, size, category, jokers, cores, count):
-    """Cards of one rank, from ace to deuce, with jokers for those that are missing."""
-    for rank in range(ACE, -1, -1):
-        subset = group[rank]
-        while subset:
-            used = size - _size(subset)
-            if 0 <= used <= jokers:
-                count = _add(cores, count, subset + used * ONE_JOKER, category << 4 | rank + 1)
-            subset = (subset - 1) & group[rank]
-    return count
-
-
-@inner
-def _straights(group, within, top, kind, jokers, cores, count):
-    """Straights up to rank `top` from the cards in `within`, with jokers in any gaps.
-
-    The lowest place is a joker only below an ace: elsewhere the same cards reach one rank higher.
-    """
-    start, end = count, _add(cores, count, 0, kind)
-    for place in range(top - 4, top + 1):
-        here = group[place if place >= 0 else ACE] & within
-        most = jokers if place > top - 4 or top == ACE else 0
-        after = end
-        for i in range(start, end):
-            core = cores[AS_BOTTOM, i]
-            bits = here
-            while bits:
-                after = _add(cores, after, core | bits & -bits, kind)
-                bits &= bits - 1
-            if core // ONE_JOKER < most:
-                after = _add(cores, after, core + ONE_JOKER, kind)
-        for i in range(end, after):
-            cores[AS_BOTTOM, start + i - end] = cores[AS_BOTTOM, i]
-        end = start + after - end
-    for i in range(start, end):
-        cores[KIND, i] = kind
-    return end
-
-
-@inner
-def _full_houses(pairs, pair_count, trips, trip_count, jokers, cores, count):
-    """Trips and a pair, or two pairs and a joker; the rank plays no part below."""
-    for i in range(trip_count):
-        for j in range(pair_count):
-            if trips[KIND, i] & 15 != pairs[KIND, j] & 15:
-                count = _add(cores, count, trips[AS_BOTTOM, i] | pairs[AS_BOTTOM, j], FULL_HOUSE << 4)
-    if jokers == 0:
-        return count
-    start, count = count, _two_pairs(pairs, pair_count, cores, count)
-    for i in range(start, count):
-        cores[AS_BOTTOM, i] += ONE_JOKER
-        cores[KIND, i] = FULL_HOUSE << 4
-    return count
-
-
-@inner
-def _two_pairs(pairs, pair_count, cores, count):
-    """Two pairs of different rank, by the higher one."""
-    for i in range(pair_count):
-        rank = pairs[KIND, i] & 15
-        for j in range(i + 1, pair_count):
-            if pairs[KIND, j] & 15 != rank:
-                count = _add(cores, count, pairs[AS_BOTTOM, i] | pairs[AS_BOTTOM, j], TWO_PAIR << 4 | rank)
-    return count
-
-
-@inner
-def _flushes(suit, jokers, cores, count):
-    """Five of a suit, up to two of them jokers, the highest cards first."""
-    for s in range(4):
-        subset = suit[s] if _size(suit[s]) + jokers >= 5 else 0
-        while subset:
-            used = 5 - _size(subset)
-            if 0 <= used <= jokers:
-                count = _add(cores, count, subset + used * ONE_JOKER, FLUSH << 4)
-            subset = (subset - 1) & suit[s]
-    return count
-
-
-# --- the search --------------------------------------------------------------------------------------------
-
-
-@inner
 def _list_tops(group, jokers, tops):
     """The kinds of top that the hand has cards for, best first, nothing last. tops: int64 [27]"""
     count = 0
     for size in (3, 2):
         for rank in range(ACE, -1, -1):
-            if group[rank] and _size(group[rank]) + jokers >= size:
+            if group[rank] and card_count(group[rank]) + jokers >= size:
                 tops[count] = (TRIPS if size == 3 else PAIR) << 4 | rank + 1
                 count += 1
     tops[count] = HIGH << 4
@@ -297,7 +149,7 @@ def _list_tops(group, jokers, tops):
 def _best_top(rest, limit, tops, group, n, jokers):
     """The best kind of top up to `limit` that the cards in `rest` make."""
     naturals = (1 << (n - jokers)) - 1
-    wild = _size(rest & ~naturals)
+    wild = card_count(rest & ~naturals)
     i = 0
     while tops[i] > limit:
         i += 1
@@ -364,17 +216,17 @@ def _complete(cores, chosen, group, n, jokers, rows):
     kind = cores[KIND, chosen[MIDDLE]]
     rows[TOP] = _top_cards(rest, chosen[TOP], kind, group, n, jokers)
     rest &= ~rows[TOP]
-    rows[MIDDLE] = middle | _highest(rest, 5 - _size(middle))
+    rows[MIDDLE] = middle | _highest(rest, 5 - card_count(middle))
     rest &= ~rows[MIDDLE]
-    rows[BOTTOM] = bottom | _highest(rest, 5 - _size(bottom))
+    rows[BOTTOM] = bottom | _highest(rest, 5 - card_count(bottom))
     rest &= ~rows[BOTTOM]
-    rows[TOP] |= _highest(rest, 3 - _size(rows[TOP]))
+    rows[TOP] |= _highest(rest, 3 - card_count(rows[TOP]))
 
 
 @inner
 def _highest(rest, count):
     """The `count` highest bits of `rest`."""
-    for _ in range(_size(rest) - count):
+    for _ in range(card_count(rest) - count):
         rest &= rest - 1
     return rest
 
@@ -387,10 +239,10 @@ def _top_cards(rest, kind, middle, group, n, jokers):
         return _apart(naturals, group) if middle else 0
     alike = group[(kind & 15) - 1]
     size = 3 if kind >> 4 == TRIPS else 2
-    top = _highest(naturals & alike, min(size, _size(naturals & alike)))
+    top = _highest(naturals & alike, min(size, card_count(naturals & alike)))
     kickers = naturals & ~alike
     wild = rest & ~naturals
-    while _size(top) < size:
+    while card_count(top) < size:
         kickers &= top - 1
         top |= wild & -wild
         wild &= wild - 1
@@ -404,7 +256,7 @@ def _apart(naturals, group):
     """The highest cards of up to three different ranks."""
     top = 0
     for rank in range(ACE, -1, -1):
-        if naturals & group[rank] and _size(top) < 3:
+        if naturals & group[rank] and card_count(top) < 3:
             top |= _highest(naturals & group[rank], 1)
     return top
 
@@ -427,7 +279,7 @@ def _stand(order, rows, values):
         both = rows[TOP] | rows[MIDDLE]
         subset = both
         while subset:
-            if _size(subset) == 5 and _value(order, subset) > values[MIDDLE]:
+            if card_count(subset) == 5 and _value(order, subset) > values[MIDDLE]:
                 rows[MIDDLE], values[MIDDLE] = subset, _value(order, subset)
             subset = (subset - 1) & both
         rows[TOP] = both & ~rows[MIDDLE]
