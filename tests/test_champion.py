@@ -90,8 +90,8 @@ def test_ofc_champion_beats_random(ludus, one_core):
 def test_a_run_is_evaluated_against_the_champion(ludus, one_core, tmp_path):
     few = {"decisions": 64, "rows": 2, "steps": 8, "eval_every": "0", "workers": "0"}
     train("ofc", preset="test", run=tmp_path / "run", **few)
-    code, out, err = ludus("eval", "run", "--against", "champion", "--hands", "30")
-    assert code == 0 and "run - champion: won" in out, err
+    code, out, err = ludus("eval", "run", "--against", "champion+0", "--hands", "30")
+    assert code == 0 and "run - champion+0: won" in out, err
     (duel,) = evaluate(tmp_path / "run", "champion", games=3)
     assert duel.opponent == "champion" and duel.points.size == 3
 
