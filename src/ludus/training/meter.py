@@ -174,10 +174,12 @@ class Meter:
 
 def _families(pids: Sequence[int]) -> set[int]:
     """Processes and all that they started: a game's own, such as a simulator, work for the training too."""
-    found = set(pids)
+    found: set[int] = set()
     for pid in pids:
-        with suppress(psutil.Error):
-            found.update(child.pid for child in psutil.Process(pid).children(recursive=True))
+        if pid not in found:  # psutil looks at all processes of the machine each time: not for every worker
+            found.add(pid)
+            with suppress(psutil.Error):
+                found.update(child.pid for child in psutil.Process(pid).children(recursive=True))
     return found
 
 
