@@ -104,7 +104,7 @@ def test_central_inference_plays_environments_in_processes_of_their_own(game, tr
         opponents="self:0.5,past",
     )
     assert readings[-1]["decisions"] >= 7_000 and readings[-1]["games"] > 0
-    assert len(children) == 2
+    assert len(children) >= 2  # an evaluation has one, too
 
 
 def test_the_champion_teaches_and_plays_along(trained):
