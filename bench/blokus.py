@@ -278,13 +278,20 @@ def measure_endgame(count: int = 200) -> None:
         rules.play(some, chosen, streams)
         states[going], rng[going] = some, streams
     lengths = np.sum([~rules.over(some) for some in seen], 0)
+
+    def solved(late: np.ndarray, most: int = ENDGAME) -> np.ndarray:
+        return rules.solve(late, most, np.zeros((len(late), 2), np.float32))
+
     for plies in (4, 6, 7, 8, 10):
         late = np.array([seen[end - plies][i] for i, end in enumerate(lengths)], rules.spec.state)
-        scores = np.zeros((count, 2), np.float32)
-        found = rules.solve(late, ENDGAME, scores)
-        took = clock(lambda late=late, scores=scores: rules.solve(late, ENDGAME, scores))
-        figure(f"blokus.endgame.{plies}", 100 * found.mean(), "% solved so many plies before the end")
-        print(f"    {1000 * took / count:.2f} ms a position")
+        figure(f"blokus.endgame.{plies}", 100 * solved(late).mean(), "% solved so many plies before the end")
+    everything = np.concatenate(seen)
+    everything = everything[~rules.over(everything)]
+    tried = everything[solved(everything, 10**7)]  # all that have few enough placements left
+    found = solved(tried)
+    figure("blokus.endgame.tried", 100 * found.mean(), "% solved of those that are tried")
+    took = clock(lambda: solved(tried[found])) / found.sum()
+    figure("blokus.endgame.time", 1000 * took, "ms for one that is solved")
 
 
 PARTS = {

@@ -127,6 +127,7 @@ class Search:
         self.width = min(config.width, spec.actions)
         self.certain = not spec.hidden and not spec.chance  # what is found can be proven
         self.plies = plies_within(config.lookahead, spec.actions) if self.certain else 0
+        self.endgame = config.endgame if self.certain else 0
         self.leaves = leaves if games == 1 and self.certain and config.root == "puct" else 1
         self.tree = make_tree(games, nodes, spec.actions + (nodes - 1) * self.width, spec.seats)
         self.states = np.zeros((games, 1 if spec.hidden else nodes), spec.state)
@@ -274,7 +275,7 @@ class Search:
     ) -> None:
         """Value these leaves, add them and take their values up. All [N]"""
         spec, is_root = self.rules.spec, (parent < 0).all()
-        depth = (0, 0) if is_root else (self.plies, self.config.endgame if self.certain else 0)
+        depth = (0, 0) if is_root else (self.plies, self.endgame)
         known, worth = prove(self.rules, self.utility, states, *depth)
         n, order = len(rows), where(~known)
         if known.any():  # these last, as if their games were over: there is nothing to find below
