@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 import time
 
 import numpy as np
@@ -54,23 +53,26 @@ def test_killed_emulator_comes_back_with_its_games(expected):
         assert seen == lines
 
 
-def test_emulator_killed_in_the_middle_of_a_step(expected):
+def test_emulator_killed_in_the_middle_of_a_step(expected, monkeypatch):
     options, actions, _first, lines = expected
+    answer, shares = ChildTable._answer, {5: 0.0, 25: 0.5, 45: 0.9}  # of a step's time, by the step
     with opened(separate=True, **options) as table:
         table.reset(4)
-        seen = trace(table, actions[:20])
         start = time.perf_counter()
-        seen += trace(table, actions[20:40])
-        middle_s = (time.perf_counter() - start) / 20 / 2
-        for chosen in actions[40:]:
-            if table.replaced < 3:
-                timer = threading.Timer(middle_s, os.kill, (table.pid, signal.SIGKILL))
-                timer.start()
-                seen += trace(table, [chosen])
-                timer.join()
-            else:
-                seen += trace(table, [chosen])
-        assert table.replaced >= 3
+        seen = trace(table, actions[:20])
+        step_s = (time.perf_counter() - start) / 20
+
+        def kill_and_answer(self, patience_s=None):
+            monkeypatch.setattr(ChildTable, "_answer", answer)
+            time.sleep(shares[t] * step_s)
+            os.kill(self.pid, signal.SIGKILL)
+            return answer(self, patience_s)
+
+        for t, chosen in enumerate(actions[20:]):
+            if t in shares:
+                monkeypatch.setattr(ChildTable, "_answer", kill_and_answer)
+            seen += trace(table, [chosen])
+        assert table.replaced == 3
         assert seen == lines
 
 
