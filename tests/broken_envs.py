@@ -78,6 +78,15 @@ class Slow(Talking):
         return super().step(action)
 
 
+def is_first(mark: str) -> bool:
+    """Whether no other process asked before: only one can make a folder."""
+    try:
+        os.mkdir(mark)
+    except FileExistsError:
+        return False
+    return True
+
+
 class Seldom(Talking):
     """Raises once, at the tenth step of the process that comes first."""
 
@@ -86,8 +95,7 @@ class Seldom(Talking):
 
     def step(self, action):
         self.steps += 1
-        if self.steps == 10 and not os.path.exists(self.mark):
-            os.mkdir(self.mark)
+        if self.steps == 10 and is_first(self.mark):
             raise ValueError("the bridge is out\nsecond line")
         return super().step(action)
 
