@@ -46,6 +46,13 @@ def test_steps_tell_visits_values_and_the_position_after():
     assert rules.action_text(steps[4].state, winning.action) == "a3" and winning.value == 1
 
 
+def test_the_end_is_worth_what_the_thinker_plays_for():
+    rules = games.open("tictactoe").rules
+    actions = read_moves(rules, THROWN_AWAY.split(), 0)
+    *_, last = study(rules, SearchBot(rules, utility=lambda score: score / 4), actions, 0)
+    assert last.after.tolist() == [-0.25, 0.25]
+
+
 @pytest.mark.parametrize("game", ["tictactoe", "connect4", "blokus"])
 def test_heat_is_the_policy_on_the_cells_that_a_move_takes(game):
     opened = games.open(game)

@@ -9,7 +9,6 @@ from ludus.core import seeds
 from ludus.core.errors import Usage
 from ludus.core.rules import Rules, States, Streams, legal_actions
 from ludus.search import Result, Thinker
-from ludus.search.evaluators import win_share
 
 
 @dataclass(frozen=True)
@@ -110,10 +109,11 @@ def study(
 def _think(
     rules: Rules, thinker: Thinker, states: States, seed: int, number: int
 ) -> tuple[Result | None, np.ndarray]:
-    """What was found and the value for every seat; of a game that is over, what its score is worth."""
+    """What was found and the value for every seat; of a game that is over, what its score is worth to the
+    thinker."""
     if rules.over(states)[0]:
         score = np.zeros((1, rules.spec.seats), np.float32)
         rules.score(states, score)
-        return None, win_share(score)[0]
+        return None, thinker.utility(score)[0]
     found = thinker.think(states.copy(), seeds.rows(seed, 1, "think", number))
     return found, found.value[0]
