@@ -7,62 +7,30 @@ value is that of the seat to move: 1 won, 0 drawn, -1 lost, UNSOLVED if the sear
 import numba
 import numpy as np
 
-from ludus.games.connect4.rules import CELLS, COLUMNS, ONE, ROWS, STRIDE
+from ludus.games.connect4.board import (
+    BOARD,
+    BOTTOM,
+    CELLS,
+    COLUMNS,
+    ONE,
+    ROWS,
+    STRIDE,
+    count_bits,
+    winning_cells,
+)  # fmt: skip
+from ludus.games.connect4.endgame import sort_moves
 
 njit = numba.njit(nogil=True)  # not kept on disk: a recursive function that is loaded from there crashes
 
 UNSOLVED = 2
 TABLE = 1 << 24
 """Entries of the transposition table; an odd modulus spreads the keys."""
-BOTTOM = np.uint64(sum(1 << column * STRIDE for column in range(COLUMNS)))
-BOARD = np.uint64(int(BOTTOM) * ((1 << ROWS) - 1))
-ORDER = np.array([3, 2, 4, 1, 5, 0, 6])
-"""Columns from the centre: more lines run through it."""
 AT_LEAST, AT_MOST, EXACT = 1, 2, 3
 
 
 def new_table() -> tuple[np.ndarray, np.ndarray]:
     """Keys and what is known of them: kind of bound << 2 | value + 1. uint64 [TABLE], uint8 [TABLE]"""
     return np.zeros(TABLE, np.uint64), np.zeros(TABLE, np.uint8)
-
-
-@njit
-def winning_cells(discs, taken):
-    """Empty cells that would complete a line of four, whether a disc can come to rest there yet or not."""
-    up = np.uint64(1)
-    cells = discs << up & discs << np.uint64(2) & discs << np.uint64(3)
-    for stride in (STRIDE, STRIDE - 1, STRIDE + 1):
-        one, two, three = np.uint64(stride), np.uint64(2 * stride), np.uint64(3 * stride)
-        cells |= discs << one & discs << two & (discs << three | discs >> one)
-        cells |= discs >> one & discs >> two & (discs >> three | discs << one)
-    return cells & BOARD & ~taken
-
-
-@njit
-def count_bits(bits):
-    count = 0
-    while bits:
-        bits &= bits - ONE
-        count += 1
-    return count
-
-
-@njit
-def sort_moves(mine, taken, safe, moves):
-    """Moves that don't lose at once, those that make the most threats first; how many. moves: uint64 [7]"""
-    count, threats = 0, np.zeros(COLUMNS, np.int64)
-    for column in ORDER:
-        move = safe & np.uint64((1 << ROWS) - 1) << np.uint64(column * STRIDE)
-        if not move:
-            continue
-        found = count_bits(winning_cells(mine | move, taken | move))
-        place = count
-        while place > 0 and threats[place - 1] < found:
-            threats[place], moves[place] = threats[place - 1], moves[place - 1]
-            place -= 1
-        threats[place], moves[place] = found, move
-        count += 1
-    return count
 
 
 @njit

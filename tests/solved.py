@@ -10,7 +10,7 @@ import numpy as np
 from ludus import games
 from ludus.agent import Agent
 from ludus.core import seeds
-from ludus.core.conformance import legal_of, observation_of
+from ludus.core.conformance import legal_of, observation_of, score_of
 from ludus.core.rules import Rules
 
 sys.path.append(str(Path(__file__).parent.parent / "bench"))
@@ -26,6 +26,22 @@ class Solved(NamedTuple):
 
 def connect4() -> Solved:
     return Solved(games.open("connect4").rules, *connect4_positions.load())
+
+
+def played(rules: Rules, states: np.ndarray, actions: np.ndarray | list[int]) -> np.ndarray:
+    after = states.copy()
+    rules.play(after, np.asarray(actions, np.int32), seeds.rows(0, len(states)))
+    return after
+
+
+def minimax(rules: Rules, state: np.ndarray, known: dict[bytes, float]) -> float:
+    """The final score of the seat to move; every move is tried. Of two seats. state: [1]"""
+    if rules.over(state)[0]:
+        return float(score_of(rules, state)[0, rules.seat(state)[0]])
+    if (key := state.tobytes()) not in known:
+        moves = np.flatnonzero(legal_of(rules, state)[0])
+        known[key] = max(-minimax(rules, played(rules, state, [move]), known) for move in moves)
+    return known[key]
 
 
 @functools.cache

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import ludus
+import solved
 from ludus import games
 from ludus.core import seeds
-from ludus.core.conformance import legal_of, score_of
+from ludus.core.conformance import legal_of
 from ludus.core.rules import RandomBot
 from ludus.games.blokus import endgame
 from ludus.search import Search, SearchConfig
@@ -14,12 +15,6 @@ from ludus.search.evaluators import win_share
 
 GAME = games.open("blokus")
 RULES = GAME.rules
-
-
-def played(states, actions):
-    after = states.copy()
-    RULES.play(after, np.asarray(actions, np.int32), seeds.rows(0, len(states)))
-    return after
 
 
 def endgames(seed, games=16, plies=6):
@@ -31,7 +26,7 @@ def endgames(seed, games=16, plies=6):
         for i in going:
             seen[i].append(states[i].copy())
         bot = RandomBot(RULES) if len(seen[0]) < 4 else greedy
-        states[going] = played(states[going], bot.choose(states[going], rng[going]))
+        states[going] = solved.played(RULES, states[going], bot.choose(states[going], rng[going]))
     return np.array([state for one in seen for state in one[-plies:]], RULES.spec.state)
 
 
@@ -46,16 +41,6 @@ def open_placements(states):
     return total
 
 
-def minimax(states, known):
-    """Final lead of the seat to move; every move is tried. states: one position"""
-    if RULES.over(states)[0]:
-        return score_of(RULES, states)[0, RULES.seat(states)[0]]
-    if (key := states.tobytes()) not in known:
-        actions = np.flatnonzero(legal_of(RULES, states)[0])
-        known[key] = max(-minimax(played(states, [action]), known) for action in actions)
-    return known[key]
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_leads_are_those_of_minimax(seed):
     states = endgames(seed, plies=9)
@@ -63,7 +48,7 @@ def test_leads_are_those_of_minimax(seed):
     scores = np.zeros((len(states), 2), np.float32)
     assert RULES.solve(states, 2_000, scores).all() and len(states) > 5
     known: dict[bytes, float] = {}
-    right = [minimax(states[i : i + 1], known) for i in range(len(states))]
+    right = [solved.minimax(RULES, states[i : i + 1], known) for i in range(len(states))]
     assert scores[np.arange(len(states)), states["turn"]].tolist() == right
     assert (scores.sum(1) == 0).all() and len(set(right)) > 2
 
@@ -75,7 +60,7 @@ def test_a_lead_is_the_best_of_those_after_each_move(seed):
     scores = np.zeros((len(states), 2), np.float32)
     for i in np.flatnonzero(RULES.solve(states, 2_000, scores) & (open_placements(states) > 20)):
         actions = np.flatnonzero(legal_of(RULES, states[i : i + 1])[0])
-        after = played(states[np.full(len(actions), i)], actions)
+        after = solved.played(RULES, states[np.full(len(actions), i)], actions)
         theirs = np.zeros((len(after), 2), np.float32)
         if RULES.solve(after, 10_000, theirs).all():
             assert scores[i, states[i]["turn"]] == theirs[:, states[i]["turn"]].max()
@@ -139,7 +124,7 @@ def test_a_search_ends_its_games_perfectly():
     search.start(states)
     result = search.run(seeds.rows(0, len(states)))
     assert result.proven.all() and result.value[own] == pytest.approx(np.tanh(lead[own] / 200))
-    after, scores = played(states, result.best), np.zeros((len(states), 2), np.float32)
+    after, scores = solved.played(RULES, states, result.best), np.zeros((len(states), 2), np.float32)
     assert RULES.solve(after, 2_000, scores).all() and (scores[own] == lead[own]).all()
     blind = Search(RULES, len(states), SearchConfig(40), flat, win_share)
     blind.start(states)

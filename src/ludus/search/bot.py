@@ -1,5 +1,6 @@
 """A search that plays: how long it thinks, and what it chooses."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from ludus.core.table import Table
 from ludus.core.think import parse_amount
 from ludus.search import Result, Search, SearchConfig
 from ludus.search.evaluators import Evaluator, Utility, win_share
+from ludus.search.tree import LOST
 
 SEARCH = "search"
 MOST = 4096
@@ -62,7 +64,25 @@ class SearchBot:
                 self.rules, len(states), self.config, self.evaluate, self.utility, alone, leaves
             )
         self.search.follow(states)
-        return self.search.run(rng, seconds=self.seconds)
+        begun = time.perf_counter()
+        found = self.search.run(rng, seconds=self.seconds)
+        left = self.seconds - (time.perf_counter() - begun)
+        if self.config.endgame and (left > 0 or not self.seconds):
+            self._hold_out(found, states, rng, max(left, 0.0))
+        return found
+
+    def _hold_out(self, found: Result, states: States, rng: Streams, seconds: float) -> None:
+        """Where a game's own solver says that all is lost, it doesn't say what holds out longest: that needs
+        a search without it, which looks no further than one ply by the rules alone."""
+        own = found.value[np.arange(len(states)), self.rules.seat(states)]
+        lost = np.flatnonzero(found.proven & (own <= LOST))
+        if len(lost):
+            one_ply = min(self.config.lookahead, self.rules.spec.actions)
+            config, some_rng = replace(self.config, endgame=0, lookahead=one_ply), rng[lost]
+            search = Search(self.rules, len(lost), config, self.evaluate, self.utility)
+            search.start(states[lost])
+            found.best[lost] = search.run(some_rng, seconds=seconds).best
+            rng[lost] = some_rng
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
         if not self.seconds:

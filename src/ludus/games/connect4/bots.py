@@ -7,7 +7,7 @@ import numpy as np
 from ludus.core.dice import below
 from ludus.core.jit import njit
 from ludus.core.rules import States, Streams
-from ludus.games.connect4.rules import COLUMNS, dropped, has_four, is_open
+from ludus.games.connect4.board import COLUMNS, dropped, has_four, is_open
 
 
 @njit

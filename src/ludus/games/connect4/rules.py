@@ -1,7 +1,4 @@
-"""The rules of connect four, on boards of bits: a column has seven, of which the highest is never set.
-
-The empty bit above each column keeps lines from running over into the next one.
-"""
+"""The rules of connect four."""
 
 from typing import NamedTuple
 
@@ -11,10 +8,9 @@ from ludus.core.errors import Usage
 from ludus.core.jit import njit
 from ludus.core.rules import States, Streams
 from ludus.core.spec import Part, Spec
+from ludus.games.connect4.board import CELLS, COLUMNS, ONE, ROWS, STRIDE, dropped, has_four, is_open
+from ludus.games.connect4.endgame import solve_rows
 
-COLUMNS, ROWS = 7, 6
-CELLS = COLUMNS * ROWS
-STRIDE = ROWS + 1
 STATE = np.dtype(
     [
         ("discs", np.uint64, 2),  # of each seat; bit = column * STRIDE + row from the bottom
@@ -23,7 +19,6 @@ STATE = np.dtype(
     ]
 )
 MARKS = ".XO"
-ONE = np.uint64(1)
 
 
 class Symmetry(NamedTuple):
@@ -41,29 +36,6 @@ SYMMETRIES = (
     Symmetry("same", np.arange(COLUMNS, dtype=np.int32)),
     Symmetry("mirror", np.arange(COLUMNS, dtype=np.int32)[::-1].copy()),
 )
-
-
-@njit
-def has_four(discs):
-    """Whether four discs are in a line: up, across, or along a diagonal."""
-    for step in (1, STRIDE, STRIDE - 1, STRIDE + 1):
-        pairs = discs & discs >> np.uint64(step)
-        if pairs & pairs >> np.uint64(2 * step):
-            return True
-    return False
-
-
-@njit(inline="always")
-def is_open(taken, column):
-    return taken >> np.uint64(column * STRIDE + ROWS - 1) & ONE == 0
-
-
-@njit
-def dropped(taken, column):
-    """The bit at which a disc comes to rest, as a board. taken: the discs of both seats"""
-    bottom = ONE << np.uint64(column * STRIDE)
-    inside = (ONE << np.uint64(ROWS)) - ONE << np.uint64(column * STRIDE)
-    return (taken & inside) + bottom
 
 
 @njit
@@ -141,6 +113,12 @@ class Connect4:
 
     def redeal(self, states: States, rng: Streams) -> None:
         pass  # nothing is hidden
+
+    def solve(self, states: States, most: int, out: np.ndarray) -> np.ndarray:
+        """As `Solves` in core/rules.py."""
+        found = np.zeros(len(states), bool)
+        solve_rows(states, most, found, out)
+        return found
 
     def text(self, state: np.void) -> str:
         bits = np.arange(COLUMNS) * STRIDE + np.arange(ROWS)[::-1, None]  # [6, 7], the top row first

@@ -6,7 +6,8 @@ import numpy as np
 from rich.console import RenderableType
 
 from ludus.core.screen import Cell
-from ludus.games.connect4.rules import CELLS, MARKS
+from ludus.games.connect4.board import CELLS
+from ludus.games.connect4.rules import MARKS
 
 COLOURS = {".": "dim", "X": "bold #dc2626", "O": "bold #eab308"}
 
