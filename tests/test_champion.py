@@ -149,8 +149,8 @@ def test_what_it_cannot_do_is_one_line(words, said, ludus):
 def test_what_a_search_compiles_is_ready_before_the_first_move(monkeypatch):
     """Else a second of thinking would be a second of compiling."""
     asked: list[str] = []
-    for name in ("descend", "descend_apart", "keep_subtree"):
+    for name in ("descend", "descend_apart", "follow_games"):
         real = getattr(search, name)
         monkeypatch.setattr(search, name, lambda *args, n=name, real=real: asked.append(n) or real(*args))
     match.player("champion+1s", games.open("blokus"))
-    assert set(asked) == {"descend", "descend_apart", "keep_subtree"}
+    assert set(asked) == {"descend", "descend_apart", "follow_games"}

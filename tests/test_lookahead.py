@@ -104,8 +104,8 @@ def test_a_warm_up_covers_games_that_go_on(monkeypatch):
     """Else what keeps a tree would be compiled within somebody's first move."""
     from ludus import search
 
-    kept, keep_subtree = [], search.keep_subtree
-    monkeypatch.setattr(search, "keep_subtree", lambda *args: (kept.append(1), keep_subtree(*args))[1])
+    kept, follow_games = [], search.follow_games
+    monkeypatch.setattr(search, "follow_games", lambda *args: (kept.append(1), follow_games(*args))[1])
     for name in ("connect4", "tictactoe"):
         kept.clear()
         warm_up(games.open(name), [SEARCH])

@@ -14,7 +14,8 @@ from ludus.core.dice import next64
 from ludus.core.ranges import Count, Finite, NotNegative, Positive, Whole
 from ludus.core.rules import Rules, States, Streams
 from ludus.search.evaluators import Evaluator, Utility, own_evaluator, win_share
-from ludus.search.lookahead import as_bytes, picked, plies_within, prove
+from ludus.search.following import follow_games
+from ludus.search.lookahead import as_numbers, picked, plies_within, prove
 from ludus.search.selection import (
     TINY,
     Root,
@@ -25,7 +26,7 @@ from ludus.search.selection import (
     read_roots,
     step_down,
 )
-from ludus.search.tree import grow, keep_subtree, list_marks, make_tree
+from ludus.search.tree import grow, list_marks, make_tree
 
 DIRICHLET = 10.0
 """Concentration of noise, shared by the legal actions: 0.3 each for the 35 of chess (Silver et al. 2017)."""
@@ -55,8 +56,8 @@ class SearchConfig:
     """Positions below a leaf that may be tried by the rules alone, for what is decided there: in connect four
     400 are three plies, in tic-tac-toe two, in Blokus none. For games without chance."""
     endgame: Whole = 0
-    """Positions below a leaf that a game's own solver may try, which knows what to leave out: Blokus Duo has
-    one. In play 2,000: a network takes longer for one."""
+    """Positions below a leaf that a game's own solver may try, which knows what to leave out: connect
+    four and Blokus Duo have one. In play 2,000: a network takes longer for one."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,9 @@ class Result:
 @runtime_checkable
 class Thinker(Protocol):
     """A bot that can say why it chooses as it does."""
+
+    utility: Utility
+    """What it plays for."""
 
     def think(self, states: States, rng: Streams) -> Result: ...
 
@@ -113,14 +117,14 @@ def list_legal(rules: Rules, states: States, actions: np.ndarray, counts: np.nda
 
 
 class Search:
-    """The trees of up to `games` games. `start` or `follow`, then `run`, for every move."""
+    """The trees of up to `games` games. `start`, `follow` or `restart`, then `run`, for every move."""
 
     def __init__(
         self, rules: Rules, games: int, config: SearchConfig, evaluate: Evaluator | None = None,
         utility: Utility = win_share, reuse: bool = False, leaves: int = 1,
     ) -> None:  # fmt: skip
-        """reuse: trees may be kept from move to move, which takes twice the memory. leaves: of a single game,
-        so many may be evaluated together"""
+        """reuse: what was found may be kept from move to move, which takes twice the memory. leaves: of a
+        single game, so many may be evaluated together"""
         self.rules, self.config, self.utility, self.reuse = rules, config, utility, reuse
         self.evaluate = evaluate or own_evaluator(rules, utility)
         spec, nodes = rules.spec, (2 if reuse else 1) * config.simulations + 1
@@ -129,9 +133,9 @@ class Search:
         self.plies = plies_within(config.lookahead, spec.actions) if self.certain else 0
         self.endgame = config.endgame if self.certain else 0
         self.leaves = leaves if games == 1 and self.certain and config.root == "puct" else 1
-        self.tree = make_tree(games, nodes, spec.actions + (nodes - 1) * self.width, spec.seats)
+        self.tree = make_tree(games, nodes, spec.actions, self.width, spec.seats)
         self.states = np.zeros((games, 1 if spec.hidden else nodes), spec.state)
-        self._bytes = as_bytes(self.states)
+        self._positions = as_numbers(self.states)
         self.count = 0
         room = max(games, self.leaves)
         self._actions, self._counts = np.zeros((room, spec.actions), np.int32), np.zeros(room, np.int32)
@@ -148,19 +152,24 @@ class Search:
         A row starts anew if the search has not come to its position (chance, or another game), or if not all
         actions are looked at there (`width`): a root has them all.
         """
+        self._go_on(states, with_visits=True)
+
+    def restart(self, states: States) -> None:
+        """As `start`, and searches find the same, but nothing below these positions is evaluated again: the
+        games have gone on, and the evaluator is the same."""
+        self._go_on(states, with_visits=False)
+
+    def forget(self) -> None:
+        """The evaluator has changed: `follow` and `restart` start anew."""
+        self.count = 0
+
+    def _go_on(self, states: States, with_visits: bool) -> None:
         if not (self.reuse and self.certain and len(states) == self.count):
             return self.start(states)
-        given = as_bytes(np.ascontiguousarray(states))
         counts = self._counts[: self.count]
         list_legal(self.rules, states, self._actions[: self.count], counts)
-        over, old = self.rules.over(states), np.empty(self.states.shape[1], np.int32)
-        for g in range(self.count):
-            same = np.flatnonzero(as_bytes(self.states[g, : self.tree.used[g]]) == given[g])
-            if len(same) and (over[g] or self.tree.edges[g, same[0]] == counts[g]):
-                kept = keep_subtree(self.tree, g, same[0], old)
-                self.states[g, :kept] = self.states[g, old[:kept]]
-            else:
-                self.states[g, 0], self.tree.used[g] = states[g], 0
+        given, over = as_numbers(np.ascontiguousarray(states)), self.rules.over(states)
+        follow_games(self.tree, self._positions, given, counts, over, with_visits)
 
     def run(
         self, rng: Streams, simulations: int | None = None, noise: float | None = None, seconds: float = 0.0
@@ -189,7 +198,7 @@ class Search:
 
     def _plant(self, rows: np.ndarray, streams: Streams) -> None:
         """Evaluate the roots that are new."""
-        new = where(self.tree.used[rows] == 0)
+        new = where((self.tree.used[rows] == 0) | (self.tree.visits[rows, 0] == 0))
         states, some_rng = self.states[rows[new], 0], streams[new]
         none = np.full(len(states), -1, np.int32)
         self.rules.redeal(
@@ -219,14 +228,15 @@ class Search:
 
     def _simulate(self, rows: np.ndarray, streams: Streams, root: Root) -> int:
         """One more leaf in every row that is not proven; how many they are."""
-        parent, edge, action = np.empty((3, len(rows)), np.int32)
+        leaves, states = np.empty((4, len(rows)), np.int32), np.empty(len(rows), self.states.dtype)
         weights = self.config.c_puct, self.config.first_play_reduction
-        going: int = descend(self.tree, root, rows, *weights, parent, edge, action)
-        new = where(edge >= 0)
-        states, some_rng = self._bytes[rows[new], parent[new]].view(self.states.dtype), streams[new]
-        self.rules.play(states, action[new], some_rng)
-        self._grow(rows[new], parent[new], edge[new], states, some_rng)
-        streams[new] = some_rng
+        going: int
+        going, found = descend(self.tree, root, rows, *weights, self._positions, *leaves, as_numbers(states))
+        (which, parent, edge, action), states = leaves[:, :found], states[:found]
+        some_rng = streams[which]
+        self.rules.play(states, action, some_rng)
+        self._grow(rows[which], parent, edge, states, some_rng)
+        streams[which] = some_rng
         return going
 
     def _simulate_together(self, g: int, root: Root, most: int) -> int:
@@ -238,7 +248,7 @@ class Search:
         found: int = descend_apart(self.tree, root, g, *weights, parent, edge, action)
         if found < 2:
             return 0
-        states, rng = self._bytes[g, parent[:found]].view(self.states.dtype), np.zeros((found, 2), np.uint64)
+        states, rng = self.states[g, parent[:found]], np.zeros((found, 2), np.uint64)
         self.rules.play(states, action[:found], rng)
         self._grow(np.full(found, g), parent[:found], edge[:found], states, rng)
         return found
@@ -277,23 +287,19 @@ class Search:
         spec, is_root = self.rules.spec, (parent < 0).all()
         depth = (0, 0) if is_root else (self.plies, self.endgame)
         known, worth = prove(self.rules, self.utility, states, *depth)
-        n, order = len(rows), where(~known)
-        if known.any():  # these last, as if their games were over: there is nothing to find below
-            n, order = len(order), np.concatenate([order, np.flatnonzero(known)])
-        some, some_rng, values, at = picked(states, order), rng[order], worth[order], rows[order]
-        actions, counts, logits = (array[: len(at)] for array in (self._actions, self._counts, self._logits))
-        counts[n:] = 0
-        if n:
-            list_legal(self.rules, some[:n], actions[:n], counts[:n])
-            self.evaluate(some[:n], actions[:n], counts[:n], some_rng[:n], logits[:n], values[:n])
-            rng[order] = some_rng
-        leaves = parent[order], edge[order], self.rules.seat(some), actions, counts, logits, values
-        placed = np.empty(len(at), np.int32)
-        sharpness = np.float32(1 / self.config.prior_temperature)
-        grow(self.tree, at, *leaves, self.width, sharpness, spec.hidden, self.certain, placed)
-        if not spec.hidden:
-            kept = where(placed >= 0)
-            self._bytes[at[kept], placed[kept]] = as_bytes(some)[kept]
+        new = where(~known)
+        some, some_rng, values = picked(states, new), rng[new], worth[new]
+        actions, counts, logits = (
+            array[: len(some)] for array in (self._actions, self._counts, self._logits)
+        )
+        if len(some):
+            list_legal(self.rules, some, actions, counts)
+            self.evaluate(some, actions, counts, some_rng, logits, values)
+            rng[new] = some_rng
+        leaves = rows, parent, edge, self.rules.seat(states), as_numbers(states), known, worth
+        evaluated = actions, counts, logits, values
+        kind = self.width, np.float32(1 / self.config.prior_temperature), spec.hidden, self.certain
+        grow(self.tree, self._positions, *leaves, *evaluated, *kind)
 
     def _result(self, rows: np.ndarray, root: Root) -> Result:
         n, counts = self.count, np.zeros(self.count, np.int32)

@@ -97,6 +97,7 @@ def list_places(actions, counts, places, width, out):
         for k in range(counts[i]):
             out[at] = i * width + places[actions[i, k]]
             at += 1
+    out[at:] = 0
 
 
 @njit

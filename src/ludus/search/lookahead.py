@@ -14,6 +14,11 @@ def as_bytes(states: States) -> np.ndarray:
     return states.view(f"V{states.itemsize}")
 
 
+def as_numbers(states: States) -> np.ndarray:
+    """The bytes as compiled code reads them, uint8 [..., size]."""
+    return states.view(np.uint8).reshape(*states.shape, states.itemsize)
+
+
 def picked(states: States, which: Any) -> States:
     """states[which]"""
     return as_bytes(states)[which].view(states.dtype)

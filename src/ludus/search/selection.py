@@ -9,7 +9,7 @@ import numpy as np
 
 from ludus.core.dice import next64
 from ludus.core.jit import njit
-from ludus.search.tree import LEAST, LOST, ONE, ZERO, add_missing, back_up
+from ludus.search.tree import LEAST, LOST, ONE, ZERO, add_missing, back_up, copy_bytes
 
 VISIT_SCALE = 50.0
 """So many visits values weigh from the start, beside priors at a Gumbel root."""
@@ -125,7 +125,8 @@ def rank_edges(prior, rows, edges, ranked):
 
 @njit
 def rate_ranked(tree, g, root, logits):
-    """Noisy priors and values of the edges that a Gumbel root compares. logits: [C], to be written"""
+    """Noisy priors and values of the edges that a Gumbel root compares; next to nothing where nothing is left
+    to find. logits: [C], to be written"""
     considered, most, untried = min(tree.edges[g, 0], len(logits)), ZERO, False
     for place in range(considered):
         tries = tree.tries[g, root.ranked[g, place]]
@@ -133,7 +134,7 @@ def rate_ranked(tree, g, root, logits):
     mixed = mixed_value(tree, g) if untried else ZERO
     for place in range(considered):
         edge = root.ranked[g, place]
-        value = root_value(tree, g, edge) if tree.tries[g, edge] > 0 else mixed
+        value = tree.mean[g, edge] if tree.tries[g, edge] > 0 else mixed
         logits[place] = root.prior[g, edge] + value_logit(value, most, root.c_scale)
     return considered
 
@@ -181,14 +182,18 @@ def root_edge(tree, g, root, c_puct, first_play_reduction, barred):
 
 
 @njit
-def descend(tree, root, rows, c_puct, first_play_reduction, parent, edge, action):
-    """Find each row's leaf: the edge of a node that is to be tried, or -1 if none was found.
+def descend(tree, root, rows, c_puct, first_play_reduction, positions, which, parent, edge, action, states):
+    """Find leaves that are to be evaluated, at most one for each row: `which` row, the edge of its parent
+    that is to be tried, the edge's action and the parent's position.
 
-    A way that ends where the value is known is counted at once, and costs no evaluation: so another one is
-    taken, up to FREE times, and then one that leaves out what is proven. So each simulation brings the proof
-    of the root nearer. Gives the number of rows that are not proven yet. All but the tree: [N]
+    A leaf that an earlier search evaluated is counted at once. So is a way that ends where the value is
+    proven, and it adds nothing: so another one is taken, up to FREE times, and then one that leaves out what
+    is proven. So each simulation brings the proof of the root nearer. Gives the number of rows that are not
+    proven yet, and that of leaves.
+
+    positions: of all nodes, uint8 [G, M, B]; states: uint8 [N, B]; all others but the tree: [N]
     """
-    going = 0
+    going = found = 0
     for i in range(len(rows)):
         g, node, e = rows[i], 0, -1
         taken = e
@@ -198,13 +203,19 @@ def descend(tree, root, rows, c_puct, first_play_reduction, parent, edge, action
                 barred = tree.best[g, 0] if way == FREE else -1
                 taken = root_edge(tree, g, root, c_puct, first_play_reduction, barred)
             node, e = walk_down(tree, g, taken, c_puct, first_play_reduction, way == FREE)
-            if e >= 0:
+            if e >= 0 and tree.child[g, e] < 0:
                 break
+            evaluated = e >= 0
+            if evaluated:
+                node, e = tree.child[g, e], -1
             back_up(tree, g, node, tree.first[g, node])
-        parent[i], edge[i] = node, e
+            if evaluated:
+                break
         if e >= 0:
-            action[i] = tree.action[g, e]
-    return going
+            which[found], parent[found], edge[found], action[found] = i, node, e, tree.action[g, e]
+            copy_bytes(positions[g, node], states[found])
+            found += 1
+    return going, found
 
 
 @njit

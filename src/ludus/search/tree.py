@@ -22,9 +22,11 @@ LOG2_E, LN_2, LEAST_EXPONENT = np.float32(np.log2(np.e)), np.float32(np.log(2)),
 class Tree(NamedTuple):
     """G trees of up to M nodes and E edges (legal actions). Node 0 is the root; S seats.
 
-    The edges of a node stand side by side, those of the root first.
+    The edges of a node stand side by side, those of the root first. A node may be there before it is visited:
+    its evaluation is of an earlier search (`following.py`).
     """
 
+    room: int  # for edges of the root
     used: np.ndarray  # int32 [G]: nodes; none until the root was evaluated
     filled: np.ndarray  # int32 [G]: edges that are taken
     visits: np.ndarray  # int32 [G, M]: its own evaluation, and those of all below it
@@ -39,13 +41,16 @@ class Tree(NamedTuple):
     best: np.ndarray  # int32 [G, M]: the best of its proven edges, or -1
     action: np.ndarray  # int32 [G, E]
     prior: np.ndarray  # float32 [G, E]
-    child: np.ndarray  # int32 [G, E]: the node behind an edge that was tried
+    child: np.ndarray  # int32 [G, E]: the node behind an edge, or -1
     tries: np.ndarray  # float32 [G, E]: the child's visits
     mean: np.ndarray  # float32 [G, E]: and its value to the mover; LEAST if nothing is left to find
 
 
-def make_tree(games: int, nodes: int, edges: int, seats: int) -> Tree:
-    """Empty trees. Memory that is never written to costs nothing, so room is not spared."""
+def make_tree(games: int, nodes: int, room: int, width: int, seats: int) -> Tree:
+    """Empty trees. room: for edges of a root; width: for those of another node
+
+    Memory that is never written to costs nothing, so room is not spared.
+    """
     counts = ("visits", "parent", "edge", "start", "edges", "open", "best", "seat")
     kind = np.dtype(
         [(name, np.int32) for name in counts] + [(name, np.float32, seats) for name in ("total", "first")]
@@ -53,12 +58,11 @@ def make_tree(games: int, nodes: int, edges: int, seats: int) -> Tree:
     # What is known of a node lies in one place, since a way down reads all of it.
     node = np.zeros((games, nodes), kind)
     used, filled = np.zeros((2, games), np.int32)
+    edges = room + (nodes - 1) * width
     action, child = np.zeros((2, games, edges), np.int32)
     prior, tries, mean = np.zeros((3, games, edges), np.float32)
     fields = {name: node[name] for name in kind.names or ()}
-    return Tree(
-        used=used, filled=filled, action=action, prior=prior, child=child, tries=tries, mean=mean, **fields
-    )
+    return Tree(room, used, filled, **fields, action=action, prior=prior, child=child, tries=tries, mean=mean)
 
 
 # ---- a leaf is added, and its value goes up
@@ -66,36 +70,52 @@ def make_tree(games: int, nodes: int, edges: int, seats: int) -> Tree:
 
 @njit
 def grow(
-    tree, rows, parent, edge, seat, actions, counts, logits, values, width, sharpness, hidden, certain, placed
-):
+    tree, positions, rows, parent, edge, seat, states, known, worth, actions, counts, logits, values, width,
+    sharpness, hidden, certain,
+):  # fmt: skip
     """Add the leaf behind each row's edge (the root: parent -1) and take its value up. edge -1: `parent`
-    itself is the leaf, as it had no edge to go on by. actions, logits: [N, A]; values: [N, S]; others: [N]
+    itself is the leaf, as it had no edge to go on by. A leaf that an earlier one of the same game made
+    needless is left out.
 
+    positions: of all nodes, uint8 [G, M, B], to be written; states: uint8 [N, B]; known: values that need no
+    evaluation and no edges, bool [N]; worth: these, [N, S]. What was evaluated, one after the other:
+    actions, logits [K, A]; counts [K]; values [K, S]. Others: [N]
     width: edges at most, but for the root. sharpness: of priors, 1 / temperature. certain: play has no
     chance, so values can be proven
-    placed: to be written, the leaf's node; -1 if an earlier leaf of the same game made it needless
     """
+    evaluated = 0
     for i in range(len(rows)):
-        g, node = rows[i], parent[i]
-        placed[i] = -1
+        g, node, k = rows[i], parent[i], evaluated
+        evaluated += not known[i]
         if is_settled(tree, g, node):
             continue
+        value, count = (worth[i], 0) if known[i] else (values[k], counts[k])
         if node < 0 or edge[i] >= 0:
             node = add_node(tree, g, parent[i], edge[i])
-            tree.seat[g, node], tree.open[g, node] = seat[i], counts[i] if certain else counts[i] + 1
-            for s in range(values.shape[1]):
-                tree.total[g, node, s], tree.first[g, node, s] = 0, values[i, s]
+            tree.seat[g, node], tree.open[g, node] = seat[i], count if certain else count + 1
+            for s in range(len(value)):
+                tree.total[g, node, s], tree.first[g, node, s] = 0, value[s]
             if hidden and node > 0:
                 tree.filled[g] += width  # more may become legal
-        if tree.edges[g, node] == 0:
-            most = width if node > 0 else counts[i]
-            add_edges(tree, g, node, actions[i], logits[i], counts[i], most, sharpness)
-            if node == 0 or not hidden:
+        if tree.edges[g, node] == 0 and count > 0:
+            most = width if node > 0 else count
+            add_edges(tree, g, node, actions[k], logits[k], count, most, sharpness)
+            if node == 0:
+                adopt(tree, g)
+            elif not hidden:
                 tree.filled[g] += tree.edges[g, node]
-        placed[i] = node
-        back_up(tree, g, node, values[i])
+        if not hidden:
+            copy_bytes(states[i], positions[g, node])
+        back_up(tree, g, node, value)
         if tree.open[g, node] == 0:
             settle(tree, g, node)
+
+
+@njit
+def copy_bytes(given, out):
+    """out[:] = given, in half the time. Both: uint8 [B]"""
+    for k in range(len(out)):
+        out[k] = given[k]
 
 
 @njit
@@ -110,16 +130,29 @@ def is_settled(tree, g, node):
 
 @njit
 def add_node(tree, g, parent, edge):
-    node = tree.used[g]
     if parent < 0:
-        tree.filled[g] = 0
+        node = start = 0
+        if tree.used[g] == 0:
+            tree.used[g], tree.filled[g] = 1, tree.room
     else:
+        node, start = tree.used[g], tree.filled[g]
         tree.child[g, edge] = node
-    tree.used[g] += 1
-    tree.parent[g, node], tree.edge[g, node], tree.start[g, node] = parent, edge, tree.filled[g]
+        tree.used[g] += 1
+    tree.parent[g, node], tree.edge[g, node], tree.start[g, node] = parent, edge, start
     tree.visits[g, node] = tree.edges[g, node] = 0
     tree.best[g, node] = -1
     return node
+
+
+@njit
+def adopt(tree, g):
+    """A root has new edges: find those of the nodes that were below it before, which know their actions."""
+    for node in range(1, tree.used[g]):
+        k = 0
+        while tree.parent[g, node] == 0 and tree.action[g, k] != tree.edge[g, node]:
+            k += 1
+        if tree.parent[g, node] == 0:
+            tree.child[g, k], tree.edge[g, node] = node, k
 
 
 @njit
@@ -128,6 +161,7 @@ def add_edges(tree, g, node, actions, logits, count, width, sharpness):
     start, kept = tree.start[g, node], 0
     room = start + min(count, width)
     action, prior, tries = tree.action[g, start:room], tree.prior[g, start:room], tree.tries[g, start:room]
+    child = tree.child[g, start:room]
     bar, equals = find_bar(logits, count, width)
     for k in range(count):
         if kept == len(action):
@@ -139,7 +173,7 @@ def add_edges(tree, g, node, actions, logits, count, width, sharpness):
         kept += taken
     softmax(prior[:kept], sharpness)
     for k in range(kept):
-        tries[k] = 0
+        tries[k], child[k] = 0, -1
     tree.edges[g, node] = kept
 
 
@@ -269,40 +303,8 @@ def add_missing(tree, g, node, legal, width):
         k = tree.edges[g, node]
         if missing[action] and k < width:
             tree.action[g, start + k], tree.prior[g, start + k] = action, ONE / count
-            tree.tries[g, start + k] = 0
+            tree.tries[g, start + k], tree.child[g, start + k] = 0, -1
             tree.edges[g, node] += 1
-
-
-# ---- from move to move
-
-
-@njit
-def keep_subtree(tree, g, top, old):
-    """Make `top` the root and forget all that is not below it. old: int32 [M], where nodes were before"""
-    new = np.full(tree.used[g], -1, np.int32)
-    kept = filled = 0
-    for node in range(top, tree.used[g]):  # children come after their parents, and so do their edges
-        if node == top or (tree.parent[g, node] >= 0 and new[tree.parent[g, node]] >= 0):
-            new[node], old[kept] = kept, node
-            kept += 1
-    for node in range(kept):
-        was = old[node]
-        tree.visits[g, node], tree.edges[g, node] = tree.visits[g, was], tree.edges[g, was]
-        tree.total[g, node], tree.first[g, node] = tree.total[g, was], tree.first[g, was]
-        tree.open[g, node], tree.seat[g, node] = tree.open[g, was], tree.seat[g, was]
-        tree.parent[g, node] = new[tree.parent[g, was]]
-        moved = tree.start[g, was] - filled
-        tree.best[g, node] = tree.best[g, was] - moved if tree.best[g, was] >= 0 else -1
-        tree.start[g, node] = filled
-        for e in range(filled, filled + tree.edges[g, node]):
-            tree.action[g, e], tree.prior[g, e] = tree.action[g, e + moved], tree.prior[g, e + moved]
-            tree.tries[g, e], tree.mean[g, e] = tree.tries[g, e + moved], tree.mean[g, e + moved]
-            if tree.tries[g, e] > 0:
-                tree.child[g, e] = new[tree.child[g, e + moved]]
-                tree.edge[g, tree.child[g, e]] = e
-        filled += tree.edges[g, node]
-    tree.parent[g, 0], tree.used[g], tree.filled[g] = -1, kept, filled
-    return kept
 
 
 @njit

@@ -59,7 +59,9 @@ class SelfPlay:
         self.rules, self.spec, self.network = self.table.rules, table.spec, network
         self.cancelled: Callable[[], bool] = _never
         self.utility = utility(self.config, self.spec)
-        self.search = Search(self.rules, plan.rows, self.config.search, self._evaluate, self.utility)
+        self.search = Search(
+            self.rules, plan.rows, self.config.search, self._evaluate, self.utility, reuse=True
+        )
         self.rng = seeds.generator(plan.seed, "worker", index, "policy")
         # The same for all workers: one that thinks longer than another makes that one wait for it.
         self.caps = seeds.generator(plan.seed, "caps")
@@ -77,6 +79,7 @@ class SelfPlay:
 
     def load(self, vector: np.ndarray, progress: float) -> None:
         self.network.load(vector)
+        self.search.forget()
 
     def _spread(self, seed: int) -> Turn:
         """Start games, and play each of them at random up to another point: those that begin together end
@@ -130,7 +133,7 @@ class SelfPlay:
         return report
 
     def _think(self, simulations: int, full: bool) -> Result:
-        self.search.start(self.table.states)
+        self.search.restart(self.table.states)
         return self.search.run(self.streams, simulations, None if full else 0.0)
 
     def _evaluate(self, states: States, *rest: np.ndarray) -> None:
@@ -173,27 +176,27 @@ class SelfPlay:
 
     def _close(self, finished: list[Finished]) -> None:
         """Tell the decisions of games that are over how they ended."""
-        closed = [self.done]
         for some in finished:
-            value = self.utility(some.score)
-            for place, row in enumerate(some.rows):
-                record = self.open[row, : self.length[row]].copy()
-                record["value"], record["score"] = value[place], some.score[place]
-                if self.spec.owned:
-                    assert some.states is not None
-                    record["owner"] = self._owner(record, some.states[place : place + 1])
-                closed.append(record)
-                self.length[row] = self.moves[row] = 0
-                alone = not self.seating.lineup[row].any()  # else only one side would play at random
-                self.opening[row] = RANDOM_MOVES * (alone and self.rng.random() < self.config.random_openings)
-        self.done = np.concatenate(closed) if len(closed) > 1 else self.done
+            rows, length = some.rows, self.length[some.rows]
+            game = np.repeat(np.arange(len(rows)), length)  # of each decision
+            record = self.open[rows][np.arange(self.open.shape[1]) < length[:, None]]
+            record["value"], record["score"] = self.utility(some.score)[game], some.score[game]
+            if self.spec.owned:
+                assert some.states is not None
+                record["owner"] = self._owner(record, some.states[game])
+            self.done = np.concatenate([self.done, record])
+            self.length[rows] = self.moves[rows] = 0
+            alone = ~self.seating.lineup[rows].any(1)  # else only one side would play at random
+            at_random = self.rng.random(len(rows)) < self.config.random_openings
+            self.opening[rows] = RANDOM_MOVES * (alone & at_random)
 
     def _owner(self, record: np.ndarray, final: States) -> np.ndarray:
-        """uint8 [decisions, bytes]: who owns each square in the end, as the seat that decided sees it."""
+        """uint8 [decisions, bytes]: who owns each square in the end, as the seat that decided sees it. final:
+        how the game of each ended"""
         assert self.spec.state is not None
         states = np.ascontiguousarray(record["state"]).view(self.spec.state).reshape(-1)
         out = np.zeros((len(record), self.spec.seats, self.spec.squares), bool)
-        self.rules.owners(np.repeat(final, len(record)), self.rules.seat(states), out)  # type: ignore[attr-defined]
+        self.rules.owners(final, self.rules.seat(states), out)  # type: ignore[attr-defined]
         return np.packbits(out.reshape(len(record), self.spec.seats * self.spec.squares), 1)
 
     def _write(self, block: Block) -> None:
