@@ -29,7 +29,19 @@ def tell(name: str, config: Config) -> float:
     speed, last = steady_speed(config)
     figure(name, speed, "decisions/s")
     for key in sorted(last):
-        if key.startswith(("time/", "workers/", "cpu/", "game/fouls", "game/royalties", "memory", "layout")):
+        if key.startswith(
+            (
+                "time/",
+                "workers/",
+                "cpu/",
+                "search/",
+                "replay/",
+                "game/fouls",
+                "game/royalties",
+                "memory",
+                "layout",
+            )
+        ):
             print(f"    {key} {last[key]}", flush=True)
     return speed
 
@@ -51,7 +63,7 @@ def measure_blokus(folder: str) -> None:
     blokus = dataclasses.replace(
         resolve("blokus", "gpu"), seconds=3 * SECONDS, run=f"{folder}/blokus", inference="central"
     )
-    settings = dataclasses.replace(blokus.settings, replay_ratio=8.0)
+    settings = dataclasses.replace(blokus.settings, replay_ratio=8.4, minibatch=2048)
     speed = tell("blokus.train.gpu", dataclasses.replace(blokus, settings=settings))
     figure("blokus.train.gpu.samples", speed * settings.replay_ratio, "samples/s")
 

@@ -108,7 +108,7 @@ def test_more_workers_than_cores_are_told(pieces):
     assert "64 workers are more than" in lay_out(config, game).why
 
 
-@pytest.mark.parametrize(("name", "groups"), [("connect4", 10), ("ofc", 62)])
+@pytest.mark.parametrize(("name", "groups"), [("connect4", 14), ("ofc", 62)])
 def test_searches_are_in_fewer_groups_than_there_are_cores(name, groups, monkeypatch):
     monkeypatch.setattr(machine, "usable_cores", lambda: 64)
     config = overlay(resolve(name, "test"), {"inference": "central", "rows": 4}, "a test")

@@ -95,7 +95,8 @@ LEAVES = 4
 """Positions that an agent evaluates together: on one core a network of Blokus takes 5.4 ms for one and 15.5
 for four, on two cores 3.1 and 8.8."""
 ENDGAME = 2_000
-"""Positions that a game's own solver may try at each leaf: in Blokus it takes 0.3 ms, on average."""
+"""Positions that a game's own solver may try at each leaf: in Blokus it takes 0.3 ms on average, in connect
+four 0.13 at most."""
 
 
 class AlphaZero(algos.Algorithm):

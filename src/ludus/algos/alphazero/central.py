@@ -17,14 +17,20 @@ from ludus.core.table import Table
 from ludus.nets.board import BoardNet
 
 PAST_ROWS = 64
-"""Past selves are asked for few games, but a GPU computes whole batches."""
+"""Past selves are asked for few games, but a GPU computes whole batches. They go first: the group waits, and
+others that want to ask wait for it."""
 SWITCH_S = 0.001
 """The learner's thread must not wait longer than this for those of the groups to give way."""
 
 
 class CentralSelfPlay(SelfPlay):
+    plays_on = False
+    """While weights are published: then what is remembered of older ones does no harm."""
+
     def load(self, vector: np.ndarray, progress: float) -> None:
         """`publish` gives all groups the new weights at once."""
+        if not self.plays_on:
+            self.search.forget()
 
 
 class SearchCentral:
@@ -42,12 +48,13 @@ class SearchCentral:
     def opponent(self, table: Table, slot: int) -> Opponent:
         """Past selves' networks are shared by all groups, which seldom meet them."""
         if slot not in self.past:
-            self.past[slot] = DeviceNetwork(self.rules, PlayingCopies(self.learned), PAST_ROWS)
+            self.past[slot] = DeviceNetwork(self.rules, PlayingCopies(self.learned), PAST_ROWS, -1)
         return SearchOpponent(self.plan, table, lambda rules: self.past[slot])
 
     def add(self, index: int, table: Table, seating: Seating) -> tuple[Actor, list[Block]]:
         plan, network = self.plan, DeviceNetwork(self.rules, self.playing, self.plan.rows)
         actor = CentralSelfPlay(plan, index, table, seating, np.zeros(3, np.int64), network)
+        actor.plays_on = self.slots > 1
         return actor, [Block(self.columns, plan.steps, plan.rows) for _ in range(self.slots)]
 
     def publish(self, slot: int) -> None:

@@ -1,6 +1,7 @@
 """Networks as a search's `Evaluator`: on a worker's CPU, or on the learner's device for a group of games."""
 
 import copy
+import itertools
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -23,6 +24,10 @@ Look = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """A network's `look`."""
 BUCKET = 1 << 14
 """Legal actions travel in multiples of so many, so that few sizes of memory are asked for."""
+SIZES = 16
+"""Batches that are recorded for a GPU: a search evaluates now more leaves, now fewer."""
+SMALLEST = 64
+"""Leaves: less than that takes a GPU as long."""
 
 
 class BoardPolicy:
@@ -107,8 +112,8 @@ class PlayingCopies:
         self._updating = threading.Lock()
 
     def fuse(self, obs: torch.Tensor) -> None:
-        """Compile what plays. obs: a batch as it will be"""
-        self.looks = [fused(one.look, obs) for one in self.nets]
+        """Compile what plays. obs: the largest batch there will be"""
+        self.looks = [fused(one.look, obs, any_batch=True) for one in self.nets]
 
     @torch.no_grad()
     def update(self, write: Callable[[BoardNet], object]) -> None:
@@ -128,13 +133,15 @@ def copy_weights(ours: BoardNet, theirs: BoardNet) -> None:
 
 
 class DeviceNetwork:
-    """A network on a device that sees `rows` leaves at a time; only logits of legal actions come back."""
+    """A network on a device that sees up to `rows` leaves at a time. Only logits of legal actions return."""
 
-    def __init__(self, rules: Rules, copies: PlayingCopies, rows: int) -> None:
+    def __init__(self, rules: Rules, copies: PlayingCopies, rows: int, priority: int = 0) -> None:
+        """priority: of its stream; -1 goes first"""
         spec = rules.spec
         self.rules, self.copies, self.rows, self.device = rules, copies, rows, copies.device
         on_gpu = self.device.type == "cuda"
         self._places = action_places(spec)
+        self._step = min(rows, max(SMALLEST, -(-rows // SIZES)))  # from one size of a batch to the next
         obs = np.zeros((rows, *spec.obs_shape), spec.obs_dtype)
         self._obs = torch.from_numpy(obs).pin_memory() if on_gpu else torch.from_numpy(obs)
         self._given, self._seen = self._obs.to(self.device), self._obs.numpy()
@@ -143,11 +150,12 @@ class DeviceNetwork:
         self._lock = threading.Lock()  # past selves are asked by several groups
         self._choosing = threading.Lock()
         self._using = -1  # the copy that is being evaluated with
-        self._stream = torch.cuda.Stream() if on_gpu else None
+        self._stream = torch.cuda.Stream(priority=priority) if on_gpu else None
         # Waiting for it leaves the core to searches of other groups.
         self._done = torch.cuda.Event(blocking=True) if on_gpu else None
-        self._answers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        self._graphs = [self._capture(which) for which in range(2)] if on_gpu else []
+        self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
+        if on_gpu:
+            self._record()
         copies.users.append(self)
 
     def load(self, vector: np.ndarray) -> None:
@@ -183,12 +191,12 @@ class DeviceNetwork:
             self._make_room(size)
         self.rules.observe(states, self._seen[:n])
         with torch.cuda.stream(self._stream) if self._stream else nullcontext():
-            choice, utility = self._look(self._using)
+            choice, utility = self._look(self._using, min(self.rows, -(-n // self._step) * self._step))
             # Only now, as the network is already at work.
-            list_places(actions, counts, self._places, choice.shape[1], self._listed.numpy())
+            list_places(actions, counts, self._places, choice.shape[1], self._listed[:size].numpy())
             places = self._listed[:size].to(self.device, non_blocking=True)
             self._logits[:size].copy_(choice.reshape(-1).index_select(0, places), non_blocking=True)
-            self._value.copy_(utility, non_blocking=True)
+            self._value[:n].copy_(utility[:n], non_blocking=True)
         if self._done:
             self._done.record(self._stream)
             self._done.synchronize()
@@ -201,26 +209,37 @@ class DeviceNetwork:
         self._listed = torch.zeros(size, dtype=torch.int32, pin_memory=on_gpu)
         self._logits = torch.zeros(size, pin_memory=on_gpu)
 
-    def _look(self, which: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Choice and utility of all rows, by one of the copies."""
+    def _look(self, which: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Choice and utility of the first rows, by one of the copies."""
         if not self._graphs:
-            return self._compute(which)
-        self._graphs[which].replay()
-        return self._answers[which]
+            return self._compute(which, size)
+        self._graphs[which, size].replay()
+        return self._answer
 
-    def _compute(self, which: int) -> tuple[torch.Tensor, torch.Tensor]:
-        self._given.copy_(self._obs, non_blocking=True)
-        return self.copies.looks[which](self._given)
+    def _compute(self, which: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+        self._given[:size].copy_(self._obs[:size], non_blocking=True)
+        return self.copies.looks[which](self._given[:size])
 
     @torch.no_grad()
-    def _capture(self, which: int) -> "torch.cuda.CUDAGraph":
+    def _record(self) -> None:
+        """A graph for each copy and size of a batch. They take turns, so all of them use the same memory, and
+        leave their answers in the same place."""
         assert self._stream is not None
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
-            for _ in range(3):
-                self._compute(which)
-        self._stream.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
-            self._answers[which] = self._compute(which)
-        return graph
+            self._answer = self._compute(0, self.rows)
+        pool = torch.cuda.graph_pool_handle()
+        sizes = [*range(self._step, self.rows, self._step), self.rows]
+        for which, size in itertools.product(range(2), reversed(sizes)):
+            with torch.cuda.stream(self._stream):
+                for _ in range(3):
+                    self._answer_to(which, size)
+            self._stream.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool, self._stream, capture_error_mode="thread_local"):
+                self._answer_to(which, size)
+            self._graphs[which, size] = graph
+
+    def _answer_to(self, which: int, size: int) -> None:
+        for kept, computed in zip(self._answer, self._compute(which, size), strict=True):
+            kept[:size].copy_(computed)
