@@ -123,11 +123,18 @@ def test_games_with_others_have_no_random_opening():
     config = replace(CONFIG, random_openings=1.0)
     actor = self_play("connect4", 32, 24, config=config, opponents="self:0.5,random:0.5")
     block = Block(record(config, CONNECT4.spec), 24, 32)
-    for _ in range(3):
+    for _ in range(4):  # 96 decisions a row, and no game has more than 42
         actor.fill(block)
-    mixed = actor.seating.lineup.any(1)
-    assert mixed.any() and not mixed.all()
-    assert set(actor.opening[mixed]) == {0} and set(actor.opening[~mixed]) == {2}
+    think, searched = actor._think, {True: set(), False: set()}
+
+    def noting(*args):
+        for mixed, moves in zip(actor.seating.lineup.any(1), actor.table.states["moves"], strict=True):
+            searched[bool(mixed)].add(int(moves))
+        return think(*args)
+
+    actor._think = noting
+    actor.fill(block)
+    assert min(searched[False]) == 2 and {0, 1} <= searched[True]
 
 
 def test_random_openings_are_made_of_all_moves():

@@ -57,6 +57,7 @@ class SelfPlay:
         self.plan, self.config, self.beat, self.seating = plan, cast(Config, plan.settings), beat, seating
         self.table = cast(RulesTable, table)
         self.rules, self.spec, self.network = self.table.rules, table.spec, network
+        self.random = RandomBot(self.rules)
         self.cancelled: Callable[[], bool] = _never
         self.utility = utility(self.config, self.spec)
         self.search = Search(
@@ -74,7 +75,6 @@ class SelfPlay:
         self.done = np.zeros(0, self.record)  # those of finished games, which wait for a block
         self.idle_since = time.perf_counter()
         self.moves = np.zeros(plan.rows, np.int64)  # of the games being played
-        self.opening = np.zeros(plan.rows, np.int64)  # how many of them are random
         self.seed, self.started = seeds.derive(plan.seed, "worker", index, "table"), False
 
     def load(self, vector: np.ndarray, progress: float) -> None:
@@ -84,19 +84,19 @@ class SelfPlay:
     def _spread(self, seed: int) -> Turn:
         """Start games, and play each of them at random up to another point: those that begin together end
         together, and a learner would have far too much to do and then nothing."""
-        turn, bot = self.table.reset(seed), RandomBot(self.rules)
+        turn = self.table.reset(seed)
         streams, states = seeds.rows(seed, self.plan.rows, "spread"), self.table.states.copy()
         length = np.zeros(self.plan.rows, np.int64)
         while not (over := self.rules.over(states).copy()).all():
             length += ~over
             some, some_rng = states[~over], streams[~over]
-            self.rules.play(some, bot.choose(some, some_rng), some_rng)
+            self.rules.play(some, self.random.choose(some, some_rng), some_rng)
             states[~over], streams[~over] = some, some_rng
         self.moves = (length * self.rng.random(self.plan.rows)).astype(np.int64)
         for move in range(self.moves.max()):
             rows = np.flatnonzero(self.moves > move)
             some_rng = streams[rows]
-            turn = self.table.step(bot.choose(self.table.states[rows], some_rng), rows)
+            turn = self.table.step(self.random.choose(self.table.states[rows], some_rng), rows)
             streams[rows] = some_rng
         return turn
 
@@ -121,6 +121,8 @@ class SelfPlay:
             self._note(found, full)
             self.seating.step(self._chosen(found), report)
             self._close(self.seating.finished)
+            if self.seating.finished and self.config.random_openings:
+                self._open(self.seating.finished)
         self._write(block)
         spent = time.perf_counter() - begun
         report.seconds = {
@@ -150,16 +152,11 @@ class SelfPlay:
         actions = found.best.copy()
         rows = np.flatnonzero(self.moves < self.config.sampling_moves)
         weighted_choice(found.policy, found.counts, found.actions, rows, self.rng.random(len(rows)), actions)
-        rows = np.flatnonzero(self.moves < self.opening)
-        actions[rows] = found.actions[
-            rows, (self.rng.random(len(rows)) * found.counts[rows]).astype(np.int64)
-        ]
         self.moves += 1
         return actions
 
     def _note(self, found: Result, full: bool) -> None:
-        """Remember a decision of every row until its game is over, except in rows that are about to make a
-        random move."""
+        """Remember a decision of every row until its game is over."""
         if self.length.max() == self.open.shape[1]:
             self.open = np.concatenate([self.open, np.zeros_like(self.open)], 1)
         listed = self.record["action"].shape[0]
@@ -170,9 +167,8 @@ class SelfPlay:
         record["action"][:, : likeliest.shape[1]] = np.take_along_axis(found.actions, likeliest, 1)
         record["policy"][:, : likeliest.shape[1]] = np.take_along_axis(found.policy, likeliest, 1)
         record["full"], record["expected"] = full, found.value
-        rows = np.flatnonzero(self.moves >= self.opening)
-        self.open[rows, self.length[rows]] = record[rows]
-        self.length[rows] += 1
+        self.open[np.arange(self.plan.rows), self.length] = record
+        self.length += 1
 
     def _close(self, finished: list[Finished]) -> None:
         """Tell the decisions of games that are over how they ended."""
@@ -186,9 +182,17 @@ class SelfPlay:
                 record["owner"] = self._owner(record, some.states[game])
             self.done = np.concatenate([self.done, record])
             self.length[rows] = self.moves[rows] = 0
-            alone = ~self.seating.lineup[rows].any(1)  # else only one side would play at random
-            at_random = self.rng.random(len(rows)) < self.config.random_openings
-            self.opening[rows] = RANDOM_MOVES * (alone & at_random)
+
+    def _open(self, finished: list[Finished]) -> None:
+        """Begin some of the next games with random moves, for which nobody has to search."""
+        rows = np.unique(np.concatenate([some.rows for some in finished]))
+        alone = ~self.seating.lineup[rows].any(1)  # else only one side would play at random
+        rows = rows[alone & (self.rng.random(len(rows)) < self.config.random_openings)]
+        for _ in range(RANDOM_MOVES if len(rows) else 0):
+            some_rng = self.streams[rows]
+            self.table.step(self.random.choose(self.table.states[rows], some_rng), rows)
+            self.streams[rows] = some_rng
+            self.moves[rows] += 1
 
     def _owner(self, record: np.ndarray, final: States) -> np.ndarray:
         """uint8 [decisions, bytes]: who owns each square in the end, as the seat that decided sees it. final:
@@ -218,7 +222,6 @@ class SelfPlay:
             "open": self.open.view(np.uint8).copy(),
             "length": self.length.copy(),
             "moves": self.moves.copy(),
-            "opening": self.opening.copy(),
             "done": self.done.view(np.uint8).copy(),
         }
 
@@ -233,7 +236,6 @@ class SelfPlay:
         self.streams[...] = snapshot["streams"]
         self.open = snapshot["open"].view(self.record).copy()
         self.length[...], self.moves[...] = snapshot["length"], snapshot["moves"]
-        self.opening[...] = snapshot.get("opening", 0)  # older runs have none
         self.done = snapshot["done"].view(self.record).copy()
 
 
