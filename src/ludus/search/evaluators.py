@@ -87,24 +87,25 @@ def pick_logits(everything, places, actions, counts, out):
 
 
 @njit
-def list_places(actions, counts, places, width, out):
-    """Where the logits of legal actions are, in the choices of all rows one after the other.
+def list_places(rows, actions, counts, places, width, out):
+    """Where the logits of legal actions are, in the choices of some rows one after the other.
 
-    actions: int32 [N, A]; counts: [N]; places: [A]; width: of one choice; out: int32, at least as many
+    rows: int64 [K]; actions: int32 [N, A]; counts: [N]; places: [A]; width: of one choice; out: int32, at
+    least as many
     """
     at = 0
-    for i in range(len(counts)):
-        for k in range(counts[i]):
-            out[at] = i * width + places[actions[i, k]]
+    for i in range(len(rows)):
+        for k in range(counts[rows[i]]):
+            out[at] = i * width + places[actions[rows[i], k]]
             at += 1
     out[at:] = 0
 
 
 @njit
-def spread_logits(found, counts, out):
-    """Those of each row. found: float32, one row's after the other's; out: [N, A]"""
+def spread_logits(found, rows, counts, out):
+    """Those of each of the rows. found: float32, one row's after the other's; out: [N, A]"""
     at = 0
-    for i in range(len(counts)):
+    for i in rows:
         for k in range(counts[i]):
             out[i, k] = found[at]
             at += 1

@@ -12,9 +12,10 @@ from ludus.algos import Actor, Opponent, Plan, Seating
 from ludus.algos.alphazero.actor import SearchOpponent, SelfPlay
 from ludus.algos.alphazero.evaluators import DeviceNetwork, PlayingCopies, copy_weights
 from ludus.core.block import Block, Column
-from ludus.core.rules import Rules
+from ludus.core.rules import Rules, States
 from ludus.core.table import Table
 from ludus.nets.board import BoardNet
+from ludus.search.cache import EvaluationCache
 
 PAST_ROWS = 64
 """Past selves are asked for few games, but a GPU computes whole batches. They go first: the group waits, and
@@ -32,13 +33,18 @@ class CentralSelfPlay(SelfPlay):
         if not self.plays_on:
             self.search.forget()
 
+    def _evaluate(self, states: States, *rest: np.ndarray) -> None:
+        super()._evaluate(states, *rest)
+        self._evaluated -= self.network.recalled
+
 
 class SearchCentral:
     together = False
 
     def __init__(self, plan: Plan, rules: Rules, net: BoardNet, columns: list[Column], overlap: bool) -> None:
         self.plan, self.rules, self.columns, self.slots = plan, rules, columns, 2 if overlap else 1
-        self.learned, self.playing = net, PlayingCopies(net)
+        self.learned = net
+        self.playing = PlayingCopies(net, EvaluationCache(rules.spec) if overlap else None)
         if self.playing.device.type == "cuda":
             obs = np.zeros((plan.rows, *rules.spec.obs_shape), rules.spec.obs_dtype)
             self.playing.fuse(torch.from_numpy(obs).to(self.playing.device))

@@ -18,7 +18,9 @@ from ludus.nets.board import BoardNet
 from ludus.nets.int8 import fastest
 from ludus.nets.net import unflatten
 from ludus.nets.plain import drawn
+from ludus.search.cache import EvaluationCache
 from ludus.search.evaluators import Network, action_places, list_places, spread_logits, values_by_seat
+from ludus.search.lookahead import picked
 
 Look = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """A network's `look`."""
@@ -103,8 +105,9 @@ def playing_copy(net: BoardNet) -> BoardNet:
 class PlayingCopies:
     """Two copies of a network: while one plays, the other, which nobody uses any more, is renewed."""
 
-    def __init__(self, net: BoardNet) -> None:
-        self.nets = [playing_copy(net), playing_copy(net)]
+    def __init__(self, net: BoardNet, cache: EvaluationCache | None = None) -> None:
+        """cache: what was evaluated with weights of a moment ago is good enough"""
+        self.nets, self.cache = [playing_copy(net), playing_copy(net)], cache
         self.device = next(net.parameters()).device
         self.current = 0
         self.users: list[DeviceNetwork] = []
@@ -126,6 +129,8 @@ class PlayingCopies:
             if self.device.type == "cuda":
                 torch.cuda.current_stream().synchronize()
             self.current = other
+            if self.cache:
+                self.cache.age()
 
 
 def copy_weights(ours: BoardNet, theirs: BoardNet) -> None:
@@ -150,6 +155,7 @@ class DeviceNetwork:
         self._lock = threading.Lock()  # past selves are asked by several groups
         self._choosing = threading.Lock()
         self._using = -1  # the copy that is being evaluated with
+        self.recalled = 0  # leaves of the last call that were in the cache
         self._stream = torch.cuda.Stream(priority=priority) if on_gpu else None
         # Waiting for it leaves the core to searches of other groups.
         self._done = torch.cuda.Event(blocking=True) if on_gpu else None
@@ -173,35 +179,44 @@ class DeviceNetwork:
         self, states: States, actions: np.ndarray, counts: np.ndarray, rng: Streams, logits: np.ndarray,
         values: np.ndarray,
     ) -> None:  # fmt: skip
+        cache, rows = self.copies.cache, np.arange(len(states))
         with self._lock:
             with self._choosing:
                 self._using = self.copies.current
-            for start in range(0, len(states), self.rows):
-                part = slice(start, start + self.rows)
-                self._evaluate(states[part], actions[part], counts[part], logits[part], values[part])
+            if cache:
+                rows, keys = cache.recall(states, counts, logits, values)
+            for start in range(0, len(rows), self.rows):
+                self._evaluate(rows[start : start + self.rows], states, actions, counts, logits, values)
+            if cache:
+                cache.keep(rows, keys, counts, logits, values)
+            self.recalled = len(states) - len(rows)
             self._using = -1
 
     @torch.no_grad()
     def _evaluate(
-        self, states: States, actions: np.ndarray, counts: np.ndarray, logits: np.ndarray, values: np.ndarray
-    ) -> None:
-        n, total = len(states), int(counts.sum())
+        self, rows: np.ndarray, states: States, actions: np.ndarray, counts: np.ndarray, logits: np.ndarray,
+        values: np.ndarray,
+    ) -> None:  # fmt: skip
+        some, n, total = picked(states, rows), len(rows), int(counts[rows].sum())
         size = -(-total // BUCKET) * BUCKET
         if size > len(self._listed):
             self._make_room(size)
-        self.rules.observe(states, self._seen[:n])
+        self.rules.observe(some, self._seen[:n])
         with torch.cuda.stream(self._stream) if self._stream else nullcontext():
             choice, utility = self._look(self._using, min(self.rows, -(-n // self._step) * self._step))
             # Only now, as the network is already at work.
-            list_places(actions, counts, self._places, choice.shape[1], self._listed[:size].numpy())
+            listed = self._listed[:size].numpy()
+            list_places(rows, actions, counts, self._places, choice.shape[1], listed)
             places = self._listed[:size].to(self.device, non_blocking=True)
             self._logits[:size].copy_(choice.reshape(-1).index_select(0, places), non_blocking=True)
             self._value[:n].copy_(utility[:n], non_blocking=True)
         if self._done:
             self._done.record(self._stream)
             self._done.synchronize()
-        spread_logits(self._logits.numpy(), counts, logits)
-        values_by_seat(self._value.numpy()[:n], self.rules.seat(states), values)
+        spread_logits(self._logits.numpy(), rows, counts, logits)
+        found = np.empty((n, values.shape[1]), np.float32)
+        values_by_seat(self._value.numpy()[:n], self.rules.seat(some), found)
+        values[rows] = found
 
     def _make_room(self, size: int) -> None:
         """For so many legal actions, of all rows together."""
