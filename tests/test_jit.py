@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 
 CALLER = """
 from ludus.core.jit import njit
@@ -104,6 +104,21 @@ def test_a_function_is_compiled_once_for_all_constants():
         return twice(1) + twice(2) + twice(n=3)
 
     assert asked() == 12 and len(twice.overloads) == 1
+
+
+def test_what_only_compiled_code_may_call_refuses_python_instead_of_crashing_it():
+    @inner
+    def half(n):
+        return n // 2
+
+    @njit
+    def quarter(n):
+        return half(half(n))
+
+    for _ in range(2):
+        with pytest.raises(TypeError, match="half is for compiled code alone"):
+            half(8)
+        assert quarter(8) == 2
 
 
 def test_compiling_is_told_once(tmp_path, monkeypatch, capsys):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 
 STRETCH = 16
 
@@ -43,7 +43,7 @@ def legal_choice(legal, rng, out):
         out[i] = nth_mark(marks[i], nth) if count else 0
 
 
-@njit
+@inner
 def nth_mark(marks, nth):
     """The place of the nth 1 (from 0) among bytes of 0 and 1, len(marks) if there are not so many; whole
     stretches are skipped at a time."""

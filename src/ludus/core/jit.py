@@ -32,6 +32,7 @@ NOT_OURS = ("__pycache__", "site-packages", "node_modules")
 KEEP_DAYS = 14
 FAST_WITH_NAN = {"reassoc", "contract", "arcp", "nsz"}
 """For `fastmath` where NaN must stay NaN, so that a diverging training is noticed."""
+DECORATORS = b"njit", b"@inner"
 IMPORT = re.compile(
     r"^from (\.*)([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE
 )  # parsing takes ten times longer
@@ -45,9 +46,25 @@ def njit(function: Callable | None = None, **options: Any) -> Callable:
     before = numba_config.CACHE_DIR
     numba_config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename).resolve().parent))
     try:
-        return _without_literals(numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+        options = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | options
+        return _without_literals(numba.njit(**options)(function))
     finally:
         numba_config.CACHE_DIR = before
+
+
+def inner(function: Callable | None = None, **options: Any) -> Callable:
+    """`njit` for what only compiled code calls: what Python would call is left out, which takes 30 % of the
+    time that a search takes to compile."""
+    if function is None:
+        return functools.partial(inner, **options)
+    compiled: Any = njit(function, no_cpython_wrapper=True, **options)
+
+    def refuse(*args: Any, **kws: Any) -> None:
+        raise TypeError(f"{function.__name__} is for compiled code alone: @njit is for what Python calls too")
+
+    compiled._compile_for_args = refuse
+    compiled._insert = lambda *entry: None  # else a call by Python would jump to nowhere
+    return compiled
 
 
 def _without_literals(compiled: Any) -> Any:
@@ -131,7 +148,12 @@ def _read(file: Path) -> bytes:
 def _compiled(folders: list[Path]) -> list[Path]:
     """The files in `folders` that hold compiled code, and all of this package that they import."""
     found: set[Path] = set()
-    new = {file for folder in folders for file in _sources(folder) if b"njit" in _read(file)}
+    new = {
+        file
+        for folder in folders
+        for file in _sources(folder)
+        if any(name in _read(file) for name in DECORATORS)
+    }
     while new:
         found |= new
         new = {other for file in new for other in _imports(file)} - found

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.nets.board import Block, BoardNet, pooled
 
 LEVELS = 127
@@ -28,7 +28,7 @@ WORTH = 0.8
 """The share of the float network's time below which integers are taken."""
 
 
-@njit
+@inner
 def copy_words(words, out):
     for i in range(len(out)):
         out[i] = words[i]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.core.rules import States
 from ludus.core.spec import Spec
 from ludus.search.lookahead import as_numbers
@@ -111,7 +111,7 @@ def keep_rows(entries, version, rows, keys, counts, logits, values):
         copy_numbers(values[i], entries.values[place], values.shape[1])
 
 
-@njit
+@inner
 def copy_numbers(given, out, count):
     """out[:count] = given[:count]"""
     for k in range(count):

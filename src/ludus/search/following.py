@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.search.tree import back_up, copy_bytes
 
 
@@ -27,7 +27,7 @@ def follow_games(tree, positions, given, counts, over, with_visits):
             tree.used[g] = 0
 
 
-@njit
+@inner
 def find_position(positions, used, given):
     """The node of a position, or -1. positions: uint8 [M, B]; given: uint8 [B]"""
     for node in range(used):
@@ -39,7 +39,7 @@ def find_position(positions, used, given):
     return -1
 
 
-@njit
+@inner
 def keep_subtree(tree, g, top, with_proven, old):
     """Make `top` the root and forget all that is not below it; how many nodes there are then.
 
@@ -75,7 +75,7 @@ def keep_subtree(tree, g, top, with_proven, old):
     return kept
 
 
-@njit
+@inner
 def forget_visits(tree, g, whole):
     """A tree of which nothing is proven, as if it had never been visited, but its nodes need no evaluation.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ludus.core.dice import next64
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.search.tree import LEAST, LOST, ONE, ZERO, add_missing, back_up, copy_bytes
 
 VISIT_SCALE = 50.0
@@ -46,7 +46,7 @@ def add_gumbel(prior, rows, edges, scale, rng):
 # ---- choosing an edge
 
 
-@njit(fastmath=True)
+@inner(fastmath=True)
 def puct_edge(tree, g, node, prior, c_puct, first_play_reduction, legal, barred):
     """The most promising edge, or -1 if there is none. prior: of its edges; legal: bool [A] or ANY
 
@@ -69,24 +69,24 @@ def puct_edge(tree, g, node, prior, c_puct, first_play_reduction, legal, barred)
     return best
 
 
-@njit
+@inner
 def priors(tree, g, node):
     start = tree.start[g, node]
     return tree.prior[g, start : start + tree.edges[g, node]]
 
 
-@njit
+@inner
 def is_proven(tree, g, edge):
     return tree.tries[g, edge] > 0 and tree.open[g, tree.child[g, edge]] == 0
 
 
-@njit
+@inner
 def is_done(tree, g, edge):
     """Proven, and no better than another one that is, or lost."""
     return tree.tries[g, edge] > 0 and tree.mean[g, edge] <= LEAST
 
 
-@njit
+@inner
 def root_value(tree, g, edge):
     """What a tried edge of the root is worth to the seat to move there."""
     child, seat = tree.child[g, edge], tree.seat[g, 0]
@@ -95,7 +95,7 @@ def root_value(tree, g, edge):
     return tree.total[g, child, seat] / np.float32(tree.visits[g, child])
 
 
-@njit
+@inner
 def mixed_value(tree, g):
     """What untried actions of the root are worth: its value mixed with those of tried ones (appendix D)."""
     visits, weight, weighted = ZERO, np.float32(TINY), ZERO
@@ -107,7 +107,7 @@ def mixed_value(tree, g):
     return (tree.first[g, 0, tree.seat[g, 0]] + visits * weighted / weight) / (1 + visits)
 
 
-@njit
+@inner
 def value_logit(value, most_tries, scale):
     """A value on the scale of the logarithms of priors: the more was tried, the more values weigh."""
     return (VISIT_SCALE + most_tries) * scale * (value + 1) / 2
@@ -123,7 +123,7 @@ def rank_edges(prior, rows, edges, ranked):
             left[ranked[g, place]] = -np.inf
 
 
-@njit
+@inner
 def rate_ranked(tree, g, root, logits):
     """Noisy priors and values of the edges that a Gumbel root compares; next to nothing where nothing is left
     to find. logits: [C], to be written"""
@@ -139,7 +139,7 @@ def rate_ranked(tree, g, root, logits):
     return considered
 
 
-@njit
+@inner
 def gumbel_edge(tree, g, root):
     """The next edge by sequential halving. Those that are proven take their turns without a simulation, as
     there is nothing to find; what is saved goes to the best of the others."""
@@ -161,7 +161,7 @@ def gumbel_edge(tree, g, root):
     return root.ranked[g, best] if best >= 0 else likeliest_open(tree, g, root)
 
 
-@njit
+@inner
 def likeliest_open(tree, g, root):
     """Of the edges of a root that are not proven."""
     best = -1
@@ -171,7 +171,7 @@ def likeliest_open(tree, g, root):
     return best
 
 
-@njit
+@inner
 def root_edge(tree, g, root, c_puct, first_play_reduction, barred):
     if root.gumbel:
         return gumbel_edge(tree, g, root)
@@ -242,12 +242,12 @@ def descend_apart(tree, root, g, c_puct, first_play_reduction, parent, edge, act
     return found
 
 
-@njit
+@inner
 def prior_of(tree, root, g, node):
     return root.prior[g] if node == 0 else priors(tree, g, node)
 
 
-@njit
+@inner
 def count_virtual(tree, g, node, visits):
     """Count a visit that everybody lost, from a node up to the root; -1: take it back."""
     while node >= 0:
@@ -262,7 +262,7 @@ def count_virtual(tree, g, node, visits):
         node = parent
 
 
-@njit
+@inner
 def walk_down(tree, g, e, c_puct, first_play_reduction, forced):
     """From an edge of the root by the most promising ones to one that was not tried, and the node before it;
     or -1 and a node whose value is known. forced: only by edges that are not proven"""
@@ -317,7 +317,7 @@ def read_roots(tree, root, rows, best, value, visits, policy, means):
                 value[g, s] = tree.total[g, 0, s] / tree.visits[g, 0]
 
 
-@njit
+@inner
 def best_edge(tree, g, root):
     """What to play: what is proven to be best, and nothing that is proven to be worse or lost."""
     proven = tree.best[g, 0]
@@ -332,7 +332,7 @@ def best_edge(tree, g, root):
     return chosen
 
 
-@njit
+@inner
 def halving_winner(tree, g, root):
     """Of the edges with the most turns, the better; -1 if all that were compared are done with."""
     logits = np.empty(root.ranked.shape[1], np.float32)
@@ -346,7 +346,7 @@ def halving_winner(tree, g, root):
     return root.ranked[g, best] if best >= 0 else -1
 
 
-@njit
+@inner
 def most_tried(tree, g):
     """Of those tried equally often, the better; -1 if all that were tried are done with."""
     best, most = -1, LEAST
@@ -357,7 +357,7 @@ def most_tried(tree, g):
     return best
 
 
-@njit
+@inner
 def read_policy(tree, g, root, out):
     """Shares of what was tried; or for a Gumbel root, priors improved by completed values (section 4).
     Nothing for what is proven to be worse than something else, or lost."""
@@ -384,7 +384,7 @@ def read_policy(tree, g, root, out):
         out[k] /= total
 
 
-@njit
+@inner
 def is_beaten(tree, g, edge):
     """Whether an edge of the root is proven to be worse than another, or not needed as that one wins."""
     solved, best = tree.open[g, 0] == 0, tree.best[g, 0]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 
 LEAST, ZERO, ONE, TWO = np.float32(-1e30), np.float32(0), np.float32(1), np.float32(2)
 """Plain numbers would turn what they meet into float64, of which a vector holds half as many."""
@@ -111,14 +111,14 @@ def grow(
             settle(tree, g, node)
 
 
-@njit
+@inner
 def copy_bytes(given, out):
     """out[:] = given, in half the time. Both: uint8 [B]"""
     for k in range(len(out)):
         out[k] = given[k]
 
 
-@njit
+@inner
 def is_settled(tree, g, node):
     """Whether this node or one above it is proven, so that nothing is left to find here."""
     while node >= 0:
@@ -128,7 +128,7 @@ def is_settled(tree, g, node):
     return False
 
 
-@njit
+@inner
 def add_node(tree, g, parent, edge):
     if parent < 0:
         node = start = 0
@@ -144,7 +144,7 @@ def add_node(tree, g, parent, edge):
     return node
 
 
-@njit
+@inner
 def adopt(tree, g):
     """A root has new edges: find those of the nodes that were below it before, which know their actions."""
     for node in range(1, tree.used[g]):
@@ -155,7 +155,7 @@ def adopt(tree, g):
             tree.child[g, k], tree.edge[g, node] = node, k
 
 
-@njit
+@inner
 def add_edges(tree, g, node, actions, logits, count, width, sharpness):
     """Edges for the likeliest of the legal actions, with the softmax of their logits as priors."""
     start, kept = tree.start[g, node], 0
@@ -177,7 +177,7 @@ def add_edges(tree, g, node, actions, logits, count, width, sharpness):
     tree.edges[g, node] = kept
 
 
-@njit(fastmath=True)
+@inner(fastmath=True)
 def softmax(logits, sharpness):
     """Of logits * sharpness, in place. By loops that run on vectors, unlike calls of `exp`, which took longer
     than all else here."""
@@ -200,7 +200,7 @@ def softmax(logits, sharpness):
         logits[k] /= total
 
 
-@njit(fastmath=True)
+@inner(fastmath=True)
 def find_bar(logits, count, width):
     """A bar that at most `width` logits are above, and how many of the others there is room for.
 
@@ -223,7 +223,7 @@ def find_bar(logits, count, width):
     return high, room
 
 
-@njit
+@inner
 def back_up(tree, g, node, value):
     """Count a value for every seat, from a node up to the root."""
     while node >= 0:
@@ -238,7 +238,7 @@ def back_up(tree, g, node, value):
         node = parent
 
 
-@njit
+@inner
 def settle(tree, g, node):
     """A node is proven: tell those above it. A parent is proven too once it has a certain win, or once all
     its legal actions are proven; what its seat does best is then its value (Winands et al. 2008, for any
@@ -267,7 +267,7 @@ def settle(tree, g, node):
         node = parent
 
 
-@njit
+@inner
 def is_better(tree, g, node, other, seat):
     """Of two proven nodes, for the seat that moves there. Of two that are lost, the one whose proof took more
     visits: it holds out longer."""
@@ -275,7 +275,7 @@ def is_better(tree, g, node, other, seat):
     return value > bar or (bar <= LOST and tree.visits[g, node] > tree.visits[g, other])
 
 
-@njit
+@inner
 def correct(tree, g, node):
     """All visits of a proven node had its value: count them so, here and above."""
     changed = False
@@ -293,7 +293,7 @@ def correct(tree, g, node):
         node = parent
 
 
-@njit
+@inner
 def add_missing(tree, g, node, legal, width):
     """Edges for actions that are legal this time and never were before: of middling likelihood."""
     start, count, missing = tree.start[g, node], tree.edges[g, node], legal.copy()

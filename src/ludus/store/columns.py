@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.store.lines import METRICS, NEEDED, is_number, parsed
 from ludus.store.scan import (
     BLANK,
@@ -159,7 +159,7 @@ def _parse(
     return DONE, at, at
 
 
-@njit
+@inner
 def _parse_line(
     at: int, texts: int, masks: int, lengths: np.ndarray, after: np.ndarray, row: np.ndarray
 ) -> int:
@@ -192,7 +192,7 @@ def _parse_line(
             return -1
 
 
-@njit
+@inner
 def _matches(at: int, text: int, mask: int, length: int) -> bool:
     """Whether a key stands here as usual."""
     same, place = are_same(at, text, mask), PADDING
@@ -202,7 +202,7 @@ def _matches(at: int, text: int, mask: int, length: int) -> bool:
     return same
 
 
-@njit
+@inner
 def _other_key(at: int, texts: int, lengths: np.ndarray, guess: int, known: int) -> tuple[int, int]:
     """Where the value begins (-1: it is not plain, or the key is new), and which key it is (-1: not read)."""
     start = skip_blanks(at) + 1
@@ -219,7 +219,7 @@ def _other_key(at: int, texts: int, lengths: np.ndarray, guess: int, known: int)
     return (skip_blanks(at + 1) if byte(at) == COLON else -1), key
 
 
-@njit
+@inner
 def _is_named(start: int, end: int, texts: int, lengths: np.ndarray, key: int) -> bool:
     if lengths[key] != end - start + FRAME:
         return False

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 
 WORD, PADDING = 8, 32
 """Bytes of a number that are looked at together, and bytes of a key."""
@@ -44,14 +44,14 @@ NULL, TRUE, FALSE, NAN, INFINITY = map(_as_word, ("null", "true", "false", "NaN"
 THREE, FOUR, FIVE = (np.uint64((1 << 8 * size) - 1) for size in (3, 4, 5))
 
 
-@njit
+@inner
 def skip_blanks(at: int) -> int:
     while byte(at) == BLANK or byte(at) == TAB or byte(at) == RETURN:
         at += 1
     return at
 
 
-@njit
+@inner
 def end_of_line(at: int) -> int:
     while byte(at) != NEWLINE:
         at += 1
@@ -103,7 +103,7 @@ def _whole(at: int) -> tuple[int, int]:
     return end, (-1 if byte(at) == ZERO and end > at + 1 else digits)
 
 
-@njit(forceinline=True)
+@inner(forceinline=True)
 def _more_digits(at: int, digits: int) -> tuple[int, int]:
     """Where digits end, and the number with them at its end; below 0 if it has too many.
 
@@ -119,7 +119,7 @@ def _more_digits(at: int, digits: int) -> tuple[int, int]:
     return at + count, (digits * TENS[count] + _digits(_word(at), count) if fits else -1)
 
 
-@njit
+@inner
 def _exponent(at: int) -> tuple[int, int]:
     """Where it ends (-1: it has no digits, or too many), and its value."""
     negative = byte(at) == MINUS
@@ -131,7 +131,7 @@ def _exponent(at: int) -> tuple[int, int]:
     return at + count, (-power if negative else power)
 
 
-@njit
+@inner
 def _end_of_other(at: int) -> int:
     """Of a value that is no number; -1 if it is not plain."""
     if byte(at) == QUOTE:
@@ -146,7 +146,7 @@ def _end_of_other(at: int) -> int:
     return at + 8 if word == INFINITY else -1
 
 
-@njit
+@inner
 def end_of_string(at: int) -> int:
     """Its closing quote; -1 if anything but plain ASCII comes before."""
     found = _find_special(_word(at))
@@ -201,13 +201,13 @@ def _trailing_zeros(typing: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-@njit
+@inner
 def _first_byte(found: np.uint64) -> int:
     """Which byte the lowest bit is in; WORD if there is none."""
     return _trailing_zeros(found) >> 3
 
 
-@njit
+@inner
 def _find_special(word: np.uint64) -> int:
     """The first quote, backslash, control character or byte beyond ASCII."""
     quotes, backslashes = word ^ QUOTES, word ^ BACKSLASHES
@@ -215,14 +215,14 @@ def _find_special(word: np.uint64) -> int:
     return _first_byte((quotes | backslashes | (word - BLANKS) | word) & HIGH_BITS)  # above it, bits may lie
 
 
-@njit
+@inner
 def _not_digits(word: np.uint64) -> np.uint64:
     """The high bit of the first byte that is no digit, and maybe some above it; 0 if all eight are."""
     digits = word ^ ZEROS
     return ((digits + OVER_NINE) | digits) & HIGH_BITS
 
 
-@njit
+@inner
 def _digits(word: np.uint64, count: int) -> int:
     """The number that the first `count` bytes are. Pairs of digits, then pairs of those: three products."""
     half = np.uint64(4 * (WORD - count))

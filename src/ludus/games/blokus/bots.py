@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 
 from ludus.core.dice import below
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.core.rules import States, Streams
 from ludus.games.blokus.moves import list_actions, place
 from ludus.games.blokus.pieces import PIECE_SIZE
 
 
-@njit
+@inner
 def count_bits(word):
     word -= word >> np.uint64(1) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + (word >> np.uint64(2) & np.uint64(0x3333333333333333))
@@ -19,7 +19,7 @@ def count_bits(word):
     return np.int64(word * np.uint64(0x0101010101010101) >> np.uint64(56))
 
 
-@njit
+@inner
 def corners_after(board, state, trial, action):
     """Corners to go on from that the seat to move has after a placement. trial: room for a state [1]"""
     trial[0] = state
@@ -30,7 +30,7 @@ def corners_after(board, state, trial, action):
     return corners
 
 
-@njit
+@inner
 def greedy_action(board, state, stream, actions, trial):
     count = list_actions(board, state, actions)
     chosen, most, equals = actions[count - 1], -1, 0

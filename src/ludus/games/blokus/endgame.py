@@ -6,7 +6,7 @@ other orders of moves reach too.
 
 import numpy as np
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.games.blokus.moves import (
     ALL_PLACED,
     OFFSET_COUNT,
@@ -33,7 +33,7 @@ FOUND = np.dtype([("key", np.uint64), ("low", np.int16), ("high", np.int16), ("a
 MIX, MIX_LEFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
-@njit
+@inner
 def most_points(board, state, seat):
     """A bound of what a seat still gets: all its pieces that fit among its free squares."""
     words = state.free.shape[1]
@@ -62,7 +62,7 @@ def fits(board, piece, free):
     return False
 
 
-@njit
+@inner
 def position_key(state):
     """64 bits of a position, whose turn follows from the pieces that are placed and from who is stuck: that
     two of one search share them is as good as impossible."""

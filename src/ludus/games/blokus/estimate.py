@@ -3,7 +3,7 @@
 import numpy as np
 
 from ludus.core.dice import next64
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.games.blokus.bots import count_bits
 from ludus.games.blokus.pieces import PIECE_SIZE
 
@@ -15,7 +15,7 @@ SIZE = 0.8
 """How much likelier, as a logarithm, a piece is for each of its squares."""
 
 
-@njit
+@inner
 def seat_worth(state, seat):
     corners = free = 0
     for word in range(state.corners.shape[1]):

@@ -5,7 +5,7 @@ A board is a few words of bits (`board.py`). Every seat has three, all in its ow
 
 import numpy as np
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.games.blokus.board import LAYOUTS
 from ludus.games.blokus.pieces import NAMES, OFFSETS, PIECE_SIZE, SHAPES
 
@@ -39,7 +39,7 @@ LOWEST_BIT = np.zeros(64, np.uint8)
 LOWEST_BIT[(DE_BRUIJN << np.arange(64, dtype=np.uint64)) >> np.uint64(58)] = np.arange(64)
 
 
-@njit
+@inner
 def shift_boards(board, state, seat, free, corners):
     """A seat's free squares and corners as seen from each offset. Both uint64 [15, words]"""
     for offset in range(OFFSET_COUNT):
@@ -79,7 +79,7 @@ def add_places(board, shape, free, corners, places, origin, filled):
     return filled
 
 
-@njit
+@inner
 def list_placements(board, state, seat, out):
     """Numbers of the placements open to a seat, in order. Returns how many. out: int32 [P]
 
@@ -109,7 +109,7 @@ def list_placements(board, state, seat, out):
     return found
 
 
-@njit
+@inner
 def can_place(board, state, seat):
     words = state.free.shape[1]
     free, corners = np.empty((OFFSET_COUNT, words), np.uint64), np.empty((OFFSET_COUNT, words), np.uint64)
@@ -123,7 +123,7 @@ def can_place(board, state, seat):
     return False
 
 
-@njit
+@inner
 def list_actions(board, state, out):
     """Numbers of the legal actions of the seat to move, in order. Returns how many: none once all is over.
 
@@ -142,7 +142,7 @@ def is_over(state):
     return state.stuck == (1 << state.free.shape[0]) - 1
 
 
-@njit
+@inner
 def start(board, state):
     for seat in range(state.free.shape[0]):
         for word in range(state.free.shape[1]):
@@ -164,7 +164,7 @@ def clear_bit(bits, bit):
     bits[bit >> 6] &= ~(ONE << np.uint64(bit & 63))
 
 
-@njit
+@inner
 def place(board, state, seat, placement):
     """A seat covers squares, whoever's turn it is."""
     piece = board.placement_piece[placement]
@@ -203,7 +203,7 @@ def find_stuck(board, state):
             state.stuck |= 1 << seat
 
 
-@njit
+@inner
 def act(board, state, action):
     """The seat to move plays. Numbers are widened so that other functions are compiled for one kind only."""
     if action == board.placements:

@@ -5,7 +5,7 @@ The empty bit above each column keeps lines from running over into the next one.
 
 import numpy as np
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 
 COLUMNS, ROWS = 7, 6
 CELLS = COLUMNS * ROWS
@@ -30,7 +30,7 @@ def is_open(taken, column):
     return taken >> np.uint64(column * STRIDE + ROWS - 1) & ONE == 0
 
 
-@njit
+@inner
 def dropped(taken, column):
     """The bit at which a disc comes to rest, as a board. taken: the discs of both seats"""
     bottom = ONE << np.uint64(column * STRIDE)
@@ -49,7 +49,7 @@ def winning_cells(discs, taken):
     return cells & BOARD & ~taken
 
 
-@njit
+@inner
 def count_bits(bits):
     count = 0
     while bits:

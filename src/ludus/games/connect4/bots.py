@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from ludus.core.dice import below
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.core.rules import States, Streams
 from ludus.games.connect4.board import COLUMNS, dropped, has_four, is_open
 
 
-@njit
+@inner
 def completing(mine, taken):
     """A column that completes a line of `mine`, or -1."""
     for column in range(COLUMNS):
@@ -19,7 +19,7 @@ def completing(mine, taken):
     return -1
 
 
-@njit
+@inner
 def open_column(taken, stream):
     while True:
         column = below(stream, COLUMNS)

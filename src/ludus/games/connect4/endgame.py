@@ -6,7 +6,7 @@ to move: 1 won, 0 drawn, -1 lost.
 
 import numpy as np
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.games.connect4.board import (
     BOARD,
     BOTTOM,
@@ -29,7 +29,7 @@ FOUND = np.dtype([("key", np.uint64), ("low", np.int8), ("high", np.int8)])
 """What is known of a position: bounds of its value."""
 
 
-@njit
+@inner
 def sort_moves(mine, taken, safe, moves):
     """Moves in `safe`, those that make the most threats first; how many. moves: uint64 [7], to be written"""
     count, threats = 0, np.empty(COLUMNS, np.int64)

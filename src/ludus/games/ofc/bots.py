@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ludus.core.dice import next64
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.core.rules import States, Streams
 from ludus.games.ofc.cards import COUNT, JOKER, STRAIGHT_TOP, best, category, lead_rank
 from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, FIRST_DRAW, LATER_DRAW, STATE, act, redeal_hidden
@@ -44,7 +44,7 @@ def _row_sets() -> np.ndarray:
 ROW_SETS = _row_sets()
 
 
-@njit
+@inner
 def row_worth(cards, count, row):
     """What a row holds and may become, in points; and its value so far."""
     value = best(cards, count)
@@ -67,7 +67,7 @@ def row_worth(cards, count, row):
     return worth, value
 
 
-@njit
+@inner
 def order_cost(upper, lower, room):
     """The price of a row that stands above the one below it, which has `room` cards to come."""
     if upper <= lower:
@@ -78,7 +78,7 @@ def order_cost(upper, lower, room):
     return max(gap, 0.0) * ORDER_COST
 
 
-@njit
+@inner
 def rows_after(state, cards, worth, values, room):
     """Worth, value and room of each row with each set of the drawn cards added. All [3, SETS]"""
     board, mine = state.board[state.turn], state.count[state.turn]
@@ -98,7 +98,7 @@ def rows_after(state, cards, worth, values, room):
                 worth[row, chosen], values[row, chosen] = row_worth(hand, count, row)
 
 
-@njit
+@inner
 def rate_actions(state, ratings):
     """Rate every action by the board it leaves, -inf if illegal; the best of them. ratings: [270]"""
     first = state.street == 0
@@ -129,7 +129,7 @@ def greedy_rows(states, out):
         out[i] = rate_actions(states[i], ratings)
 
 
-@njit
+@inner
 def best_rated(ratings, width):
     """The `width` best rated actions, best first."""
     left = ratings.copy()
@@ -140,7 +140,7 @@ def best_rated(ratings, width):
     return found
 
 
-@njit
+@inner
 def rollout_action(state, stream, futures, width):
     """The action whose greedy continuations bring the most points, over the same futures for all."""
     ratings, total = np.empty(ACTIONS), np.zeros(width)
@@ -160,7 +160,7 @@ def rollout_action(state, stream, futures, width):
     return candidates[np.argmax(total)]
 
 
-@njit
+@inner
 def play_out(state, action, stream):
     """Points that an action brings in one redealt future of this hand, in which everybody is greedy.
 

@@ -8,7 +8,7 @@ then the ranks that decide, each + 1, so that a kicker that isn't there is lower
 import numpy as np
 
 from ludus.core.errors import Usage
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 
 RANKS, SUITS = "23456789TJQKA", "cdhs"
 CARDS, JOKER, EMPTY = 54, 52, 255
@@ -92,7 +92,7 @@ def sets_of(cards, start, n):
     return once, twice, thrice, four, suits, jokers
 
 
-@njit
+@inner
 def best_of_sets(n, once, twice, thrice, four, suits, jokers):
     """`best`, from what `sets_of` gives."""
     distinct = twice == 0
@@ -163,7 +163,7 @@ def best_at_most(cards, n, limit):
     return found
 
 
-@njit
+@inner
 def best_of_ranks(trial, n, places, jokers, held, first_suit, second_suit, limit):
     """The best value below the limit over all ranks of one or two jokers of the given suits."""
     most = 1 if first_suit == second_suit else 4  # a flush holds each rank once

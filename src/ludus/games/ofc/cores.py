@@ -6,7 +6,7 @@ the rank is kept only where it can decide a foul or a tie.
 
 import numpy as np
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner
 from ludus.games.ofc.cards import (
     ACE,
     FLUSH,
@@ -20,9 +20,6 @@ from ludus.games.ofc.cards import (
     TRIPS,
     TWO_PAIR,
 )
-
-inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""For functions that only compiled code calls: without entries for others they compile in 3/4 of the time."""
 
 CORES = 10_000
 """Room for all cores: fewer than C(17, 5) + C(17, 4) + C(17, 3) + C(17, 2) and each straight flush thrice."""

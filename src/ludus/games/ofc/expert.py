@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ludus.core.dice import next64
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.core.rules import States, Streams
 from ludus.core.think import parse_futures
 from ludus.games.ofc.bots import ROW_SETS, SETS, best_rated, rate_actions
@@ -29,7 +29,7 @@ EARNED, HOPED = 1.0, 0.3
 """Shares of Fantasyland's worth that a top row is rated by: with what it takes, and with one card of it."""
 
 
-@njit
+@inner
 def fantasy_hope(state, cards, hope):
     """What Fantasyland adds to the top with each set of the drawn cards. hope: [SETS]"""
     row, held = paid_by(state), state.count[state.turn, TOP]
@@ -53,7 +53,7 @@ def fantasy_hope(state, cards, hope):
             hope[chosen] = share * PAID[row, entry - 14]
 
 
-@njit
+@inner
 def rate_for_fantasy(state, ratings):
     """Greedy's ratings with Fantasyland added; the best of them. ratings: [270]"""
     first = state.street == 0
@@ -67,7 +67,7 @@ def rate_for_fantasy(state, ratings):
     return chosen
 
 
-@njit
+@inner
 def play_out(state, action, stream):
     """Points that an action brings in one redealt future: ratings decide, and exactly the last street."""
     seat = state.turn
@@ -81,7 +81,7 @@ def play_out(state, action, stream):
         action = finish_action(state) if last else rate_for_fantasy(state, ratings)
 
 
-@njit
+@inner
 def keep_best(candidates, total, alive, keep):
     """Move the `keep` candidates with the highest totals to the front, best first."""
     for place in range(keep):
@@ -93,7 +93,7 @@ def keep_best(candidates, total, alive, keep):
         total[place], total[top] = total[top], total[place]
 
 
-@njit
+@inner
 def expert_action(state, stream, futures, width):
     """The action that brings the most points, by sequential halving: the last ones see all the futures.
 

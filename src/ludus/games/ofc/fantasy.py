@@ -18,7 +18,7 @@ Cards are bits, and cores have kinds, as in `cores.py`.
 
 import numpy as np
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.games.ofc.cards import (
     ACE,
     EMPTY,
@@ -32,7 +32,7 @@ from ludus.games.ofc.cards import (
     TWO_PAIR,
     best,
 )
-from ludus.games.ofc.cores import AS_BOTTOM, AS_MIDDLE, CORES, KIND, card_count, inner, list_cores
+from ludus.games.ofc.cores import AS_BOTTOM, AS_MIDDLE, CORES, KIND, card_count, list_cores
 from ludus.games.ofc.scoring import (
     BOTTOM,
     BOTTOM_ROYALTY,

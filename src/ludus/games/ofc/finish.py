@@ -5,7 +5,7 @@ Looks only at what the seat to move can see.
 
 import numpy as np
 
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.games.ofc.cards import CARDS, FOUL, JOKER, NO_LIMIT, best, best_at_most
 from ludus.games.ofc.fantasy import CHANCES
 from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, STATE, STREETS, paid_by, place_cards, unseen
@@ -34,7 +34,7 @@ OPEN = -2
 # ---- what a finished board wins
 
 
-@njit
+@inner
 def read_others(state, theirs):
     """Values of the other seats' finished rows. theirs: int64 [seats, 3]
 
@@ -51,12 +51,12 @@ def read_others(state, theirs):
             theirs[seat, row] = best(board[start : start + size], size) if count[row] == size else OPEN
 
 
-@njit
+@inner
 def is_finished(theirs):
     return theirs[0] != OPEN and theirs[1] != OPEN and theirs[2] != OPEN
 
 
-@njit
+@inner
 def points_from(theirs, values):
     """Points that a standing board wins from another seat: exact if that board is finished, else expected.
 
@@ -75,7 +75,7 @@ def points_from(theirs, values):
     return royalties(values) + OPPONENT_STANDS * (rows + SCOOP * (win_all - lose_all))
 
 
-@njit
+@inner
 def foul_points(theirs, values):
     """The same of a board that fouls. values: anything"""
     if is_finished(theirs):
@@ -83,7 +83,7 @@ def foul_points(theirs, values):
     return -OPPONENT_STANDS * FOUL_COST
 
 
-@njit
+@inner
 def board_worth(state, theirs, values, stands):
     """What the seat to move wins with a finished board, Fantasyland included. theirs: [seats, 3]; values: of
     its rows, int64 [3], if it stands"""
@@ -100,7 +100,7 @@ def board_worth(state, theirs, values, stands):
 # ---- the last street
 
 
-@njit
+@inner
 def finish_board(state, action, board):
     """The board that an action of the last street completes; False if it doesn't fit. board: uint8 [13]"""
     seat, code = state.turn, action - FIRST_ACTIONS
@@ -115,7 +115,7 @@ def finish_board(state, action, board):
     return True
 
 
-@njit
+@inner
 def finish_action(state):
     """The last placement that is worth most. No foul if any placement stands."""
     board, values, theirs = np.empty(BOARD, np.uint8), np.empty(3, np.int64), np.empty((3, 3), np.int64)
@@ -153,7 +153,7 @@ def open_rows(state, rows):
             found += 1
 
 
-@njit
+@inner
 def rate_rows(state, cards, n, values, jokers):
     """What each row may become with a card of n in its open slot, if it has one; a complete row is the same
     with all of them. values: int64 [3, n], unlimited by the row below; jokers: bool [3, n]"""
@@ -174,7 +174,7 @@ def rate_rows(state, cards, n, values, jokers):
             jokers[row, k] = wild or (held < ROW_SIZE[row] and cards[k] >= JOKER)
 
 
-@njit
+@inner
 def limited_rows(board, cards_of, values, jokers, limits, limited, found):
     """Values of a finished board by what its rows may become; whether it stands. found: int64 [3], written
 
@@ -199,7 +199,7 @@ def limited_rows(board, cards_of, values, jokers, limits, limited, found):
     return True
 
 
-@njit
+@inner
 def pairs_worth(state, cards, n, worth):
     """What each two of n cards bring as the last of a board, in their better order. worth: float64 [n, n],
     where the second is before the first"""
@@ -230,7 +230,7 @@ def pairs_worth(state, cards, n, worth):
                 worth[i, j] = max(worth[i, j], board_worth(state, theirs, found, stands))
 
 
-@njit
+@inner
 def draws_worth(state):
     """What the last draw brings, over all that it may be. The state: cards are placed, and none drawn."""
     cards, n, bits = np.empty(CARDS, np.uint8), 0, unseen(state)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ludus.core.dice import below, next64
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.games.ofc.cards import EMPTY, JOKER
 from ludus.games.ofc.fantasy import solve
 from ludus.games.ofc.scoring import (
@@ -75,7 +75,7 @@ STATE = np.dtype(
 )
 
 
-@njit
+@inner
 def draw(state, stream):
     """Take one card from the deck: try random positions until one is still there."""
     while True:
@@ -88,7 +88,7 @@ def draw(state, stream):
             bits >>= np.uint64(6)
 
 
-@njit
+@inner
 def draw_sorted(state, stream, n, out):
     """Draw n cards into out, lowest first, so that equal hands look equal."""
     for i in range(n):
@@ -123,7 +123,7 @@ def start_session(state, stream):
     move_on(state, stream, 0)
 
 
-@njit
+@inner
 def sample_session(state, stream):
     """Any hand of a session, where some seats may be in Fantasyland."""
     state.hand = below(stream, state.hands)
@@ -169,7 +169,7 @@ def start_hand(state, stream):
         draw_sorted(state, stream, state.fantasy_cards[seat], state.fantasy_hand[seat])
 
 
-@njit
+@inner
 def move_on(state, stream, place):
     """Give cards to the next seat that must decide, from the place-th left of the button on.
 
@@ -192,7 +192,7 @@ def move_on(state, stream, place):
             start_hand(state, stream)
 
 
-@njit
+@inner
 def put(state, seat, row, card):
     state.board[seat, ROW_START[row] + state.count[seat, row]] = card
     state.count[seat, row] += 1
@@ -303,13 +303,13 @@ def next_fantasy(state, seat, stands_, values):
     state.fantasy_cards[seat] = cards
 
 
-@njit
+@inner
 def paid_by(state):
     """The row of PAID that says what Fantasyland of the next hand is worth."""
     return state.valued if state.valued else SESSION + min(state.hands - state.hand - 1, LONG_SESSION)
 
 
-@njit
+@inner
 def cut_session(state):
     """Let the session end after this hand and pay its Fantasyland at once: all that a decision can change."""
     state.valued = paid_by(state)
@@ -330,7 +330,7 @@ def unseen(state):
     return bits
 
 
-@njit
+@inner
 def redeal_hidden(state, stream):
     if state.over:
         return

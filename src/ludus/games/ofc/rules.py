@@ -3,7 +3,7 @@
 import numpy as np
 
 from ludus.core.errors import Usage
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.core.rules import States, Streams
 from ludus.core.spec import Part, Spec
 from ludus.games.ofc import Options, text
@@ -178,7 +178,7 @@ def observe_rows(states, out):
         out[i, at] = paid_by(state) == SESSION
 
 
-@njit
+@inner
 def observe_seat(state, seat, out, i, at):
     """One seat's board by row; a Fantasyland board stays face down until the showdown."""
     fantasy = state.fantasy_cards[seat]
@@ -198,7 +198,7 @@ def observe_seat(state, seat, out, i, at):
         at += ROW_FEATURES
 
 
-@njit
+@inner
 def observe_made(state, out, i, at):
     """What the rows of the seat to move hold and may become: derived from its own cards alone."""
     board, below, order = state.board[state.turn], 0, at + 3 * MADE_FEATURES
@@ -221,7 +221,7 @@ def observe_made(state, out, i, at):
         below = value
 
 
-@njit
+@inner
 def observe_unseen(cards, words, out, i):
     """Each card that may still come, and how many of each rank and suit. cards: bits, four for each rank"""
     for eight in range(7):  # two bytes too many, which are written over

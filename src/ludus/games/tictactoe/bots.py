@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from ludus.core.dice import below
-from ludus.core.jit import njit
+from ludus.core.jit import inner, njit
 from ludus.core.rules import States, Streams
 from ludus.games.tictactoe.rules import has_line
 
 
-@njit
+@inner
 def completing(cells, mark):
     """An empty cell that completes a line of `mark`, or -1."""
     for cell in range(9):
