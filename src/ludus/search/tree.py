@@ -177,7 +177,7 @@ def add_edges(tree, g, node, actions, logits, count, width, sharpness):
     tree.edges[g, node] = kept
 
 
-@inner(fastmath=True)
+@njit(fastmath=True)
 def softmax(logits, sharpness):
     """Of logits * sharpness, in place. By loops that run on vectors, unlike calls of `exp`, which took longer
     than all else here."""

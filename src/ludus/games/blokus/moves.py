@@ -142,7 +142,7 @@ def is_over(state):
     return state.stuck == (1 << state.free.shape[0]) - 1
 
 
-@inner
+@njit
 def start(board, state):
     for seat in range(state.free.shape[0]):
         for word in range(state.free.shape[1]):
@@ -164,7 +164,7 @@ def clear_bit(bits, bit):
     bits[bit >> 6] &= ~(ONE << np.uint64(bit & 63))
 
 
-@inner
+@njit
 def place(board, state, seat, placement):
     """A seat covers squares, whoever's turn it is."""
     piece = board.placement_piece[placement]
