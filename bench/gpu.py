@@ -25,23 +25,17 @@ def steady_speed(config: Config) -> tuple[float, dict]:
     return gained / (last["seconds"] - middle["seconds"]), last
 
 
+SHOWN = (
+    "time/", "workers/", "cpu/", "search/", "replay/", "game/fouls", "game/royalties", "memory", "layout",
+)  # fmt: skip
+"""Metrics that say where the rest of the time goes."""
+
+
 def tell(name: str, config: Config) -> float:
     speed, last = steady_speed(config)
     figure(name, speed, "decisions/s")
     for key in sorted(last):
-        if key.startswith(
-            (
-                "time/",
-                "workers/",
-                "cpu/",
-                "search/",
-                "replay/",
-                "game/fouls",
-                "game/royalties",
-                "memory",
-                "layout",
-            )
-        ):
+        if key.startswith(SHOWN):
             print(f"    {key} {last[key]}", flush=True)
     return speed
 

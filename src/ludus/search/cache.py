@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ludus.core.jit import inner, njit
+from ludus.core.jit import njit
 from ludus.core.rules import States
 from ludus.core.spec import Spec
 from ludus.search.lookahead import as_numbers
+from ludus.search.tree import copy_row
 
 ENTRIES, LONGEST = 1 << 15, 640
 """Evaluations there is room for, and their legal actions at most: 85 MB."""
@@ -88,8 +89,8 @@ def recall_rows(entries, version, keys, counts, logits, values, unknown):
     for i in range(len(keys)):
         place = keys[i] % np.uint64(len(entries.key))
         if entries.key[place] == keys[i] and version - entries.version[place] <= VERSIONS:
-            copy_numbers(entries.logits[place], logits[i], counts[i])
-            copy_numbers(entries.values[place], values[i], values.shape[1])
+            copy_row(entries.logits[place, : counts[i]], logits[i, : counts[i]])
+            copy_row(entries.values[place], values[i])
             continue
         unknown[found] = i
         found += 1
@@ -107,12 +108,5 @@ def keep_rows(entries, version, rows, keys, counts, logits, values):
             continue
         place = keys[i] % np.uint64(len(entries.key))
         entries.key[place], entries.version[place] = keys[i], version
-        copy_numbers(logits[i], entries.logits[place], counts[i])
-        copy_numbers(values[i], entries.values[place], values.shape[1])
-
-
-@inner
-def copy_numbers(given, out, count):
-    """out[:count] = given[:count]"""
-    for k in range(count):
-        out[k] = given[k]
+        copy_row(logits[i, : counts[i]], entries.logits[place, : counts[i]])
+        copy_row(values[i], entries.values[place])

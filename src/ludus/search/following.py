@@ -3,7 +3,7 @@
 import numpy as np
 
 from ludus.core.jit import inner, njit
-from ludus.search.tree import back_up, copy_bytes
+from ludus.search.tree import back_up, copy_row
 
 
 @njit
@@ -19,11 +19,11 @@ def follow_games(tree, positions, given, counts, over, with_visits):
         whole = top >= 0 and (over[g] or tree.edges[g, top] == counts[g])
         if whole if with_visits else top >= 0 and tree.open[g, top] > 0:
             for node in range(keep_subtree(tree, g, top, with_visits, old)):
-                copy_bytes(positions[g, old[node]], positions[g, node])
+                copy_row(positions[g, old[node]], positions[g, node])
             if not with_visits:
                 forget_visits(tree, g, whole)
         else:
-            copy_bytes(given[g], positions[g, 0])
+            copy_row(given[g], positions[g, 0])
             tree.used[g] = 0
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ludus.core.dice import next64
 from ludus.core.jit import inner, njit
-from ludus.search.tree import LEAST, LOST, ONE, ZERO, add_missing, back_up, copy_bytes
+from ludus.search.tree import LEAST, LOST, ONE, ZERO, add_missing, back_up, copy_row
 
 VISIT_SCALE = 50.0
 """So many visits values weigh from the start, beside priors at a Gumbel root."""
@@ -213,7 +213,7 @@ def descend(tree, root, rows, c_puct, first_play_reduction, positions, which, pa
                 break
         if e >= 0:
             which[found], parent[found], edge[found], action[found] = i, node, e, tree.action[g, e]
-            copy_bytes(positions[g, node], states[found])
+            copy_row(positions[g, node], states[found])
             found += 1
     return going, found
 

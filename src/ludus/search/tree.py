@@ -105,15 +105,15 @@ def grow(
             elif not hidden:
                 tree.filled[g] += tree.edges[g, node]
         if not hidden:
-            copy_bytes(states[i], positions[g, node])
+            copy_row(states[i], positions[g, node])
         back_up(tree, g, node, value)
         if tree.open[g, node] == 0:
             settle(tree, g, node)
 
 
 @inner
-def copy_bytes(given, out):
-    """out[:] = given, in half the time. Both: uint8 [B]"""
+def copy_row(given, out):
+    """out[:] = given, in half the time. Both: [B]"""
     for k in range(len(out)):
         out[k] = given[k]
 
