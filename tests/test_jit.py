@@ -94,6 +94,23 @@ def test_old_code_that_another_process_forgets_first_is_no_failure(tmp_path, mon
     assert newest.is_dir()
 
 
+def test_processes_that_compile_at_the_same_moment_never_mix_up_their_code(tmp_path, monkeypatch):
+    """Both read the index before one has written it; the first to write it is the last to write code."""
+    monkeypatch.setattr("ludus.core.jit.cache_folder", lambda source: tmp_path)
+
+    def double(x):
+        return 2 * x
+
+    first, second, reader = (njit(double)._cache._cache_file for _ in range(3))
+    for file in (first, second):
+        monkeypatch.setattr(file, "_load_index", dict)
+    write = first._save_data
+    monkeypatch.setattr(first, "_save_data", lambda *data: (second.save("int", "of int"), write(*data)))
+    first.save("float", "of float")
+    assert reader.load("int") in (None, "of int") and reader.load("float") in (None, "of float")
+    assert {reader.load("int"), reader.load("float")} != {None}
+
+
 def test_a_function_is_compiled_once_for_all_constants():
     @njit
     def twice(n):

@@ -47,7 +47,7 @@ def njit(function: Callable | None = None, **options: Any) -> Callable:
     numba_config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename).resolve().parent))
     try:
         options = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | options
-        return _without_literals(numba.njit(**options)(function))
+        return _in_files_of_its_own(_without_literals(numba.njit(**options)(function)))
     finally:
         numba_config.CACHE_DIR = before
 
@@ -75,6 +75,15 @@ def _without_literals(compiled: Any) -> Any:
         return template([unliteral(arg) for arg in args], {key: unliteral(arg) for key, arg in kws.items()})
 
     compiled.get_call_template = for_any_value
+    return compiled
+
+
+def _in_files_of_its_own(compiled: Any) -> Any:
+    """Numba numbers the files of a function's machine code. Two processes that compile it at the same moment
+    for different arguments take the same number, and from then on one's code runs with the other's arguments:
+    a crash."""
+    if file := getattr(compiled._cache, "_cache_file", None):
+        file._data_name = lambda number: file._data_name_pattern.replace("{number:d}", os.urandom(8).hex())
     return compiled
 
 
