@@ -15,7 +15,7 @@ from ludus.core import seeds
 from ludus.core.conformance import Play, legal_of, observation_of
 from ludus.nets import NetConfig, int8
 from ludus.nets.board import Block, BoardNet
-from ludus.nets.int8 import in_int8, int8_pays
+from ludus.nets.int8 import in_int8
 from ludus.processes import make_context
 from ludus.search import list_legal
 from ludus.store import checkpoint
@@ -60,6 +60,7 @@ def asked(network, rules, states):
 @pytest.mark.parametrize("rules", RULES, ids=NAMES)
 def test_all_evaluators_give_the_same_numbers(rules, monkeypatch):
     monkeypatch.setattr("ludus.algos.alphazero.evaluators.SMALLEST", 2)  # batches of 2, 4 and 6
+    monkeypatch.setattr(int8, "IS_FAST", False)
     net = make_net(rules)
     vector = flat_weights(net)
     here, there = (
@@ -108,6 +109,24 @@ def test_choice_and_owners_are_what_their_layers_say(rules):
     assert choice.shape[1] == rules.spec.places.max() + 1 and (squares.std(1) > 0.01).all()
 
 
+@pytest.mark.parametrize("size", [(3, 3, 4), (5, 6, 12), (6, 7, 32), (4, 9, 40), (14, 14, 96), (3, 20, 64)])
+def test_products_of_integers_are_exact(size):
+    channels, rng = size[2], np.random.default_rng(2)
+    x, out = rng.integers(-127, 128, (2, *size)).astype(np.float32)
+    x[0, 0, 0] = int8.LEVELS  # so that 1 stands for 1
+    weight = rng.integers(-127, 128, (channels, channels, 3, 3)).astype(np.float32)
+    scale, bias = np.ones(channels, np.float32), rng.integers(-9, 9, channels).astype(np.float32)
+    wanted = torch.nn.functional.conv2d(
+        torch.relu(torch.from_numpy(x).double().permute(2, 0, 1))[None], torch.from_numpy(weight).double(),
+        torch.from_numpy(bias).double(), padding=1,
+    )[0].permute(1, 2, 0).numpy()  # fmt: skip
+    tiles = int8.in_tiles(torch.from_numpy(weight), torch.from_numpy(scale))
+    for keep in (0, 1):
+        found = out.copy()
+        int8.convolve(x, tiles, scale, bias, np.float32(keep), *int8.make_room(*size), found)
+        assert np.array_equal(found, keep * out + wanted)
+
+
 @pytest.mark.parametrize("name", ["connect4", "blokus"])
 def test_a_champion_in_integers_plays_the_same(name):
     """Of 100 positions: first choices in 96 to 100, values 0.008 apart."""
@@ -140,16 +159,30 @@ def test_in_integers_a_position_looks_the_same_alone_and_in_a_batch(threads):
     assert (together[0][0] - together[0][-1]).abs().max() > 0.1
 
 
+@pytest.mark.parametrize("rules", RULES, ids=NAMES)
+def test_self_play_in_integers_has_the_newest_weights(rules, monkeypatch):
+    monkeypatch.setattr(int8, "IS_FAST", True)
+    network, net, states = CpuNetwork(rules, CONFIG), make_net(rules), positions(rules, 6)
+    before, _ = asked(network, rules, states)
+    wanted = in_int8(net).look(torch.from_numpy(observation_of(rules, states)))[1][:, 0]
+    ours = np.arange(len(states)), rules.seat(states)
+    network.load(flat_weights(net))
+    logits, values = asked(network, rules, states)
+    np.testing.assert_allclose(values[ours], wanted, atol=1e-2)
+    assert np.abs(np.concatenate(logits) - np.concatenate(before)).max() > 0.1
+    renewed = CpuNetwork(rules, CONFIG)
+    renewed.load_named({name: tensor.numpy() for name, tensor in net.state_dict().items()})
+    np.testing.assert_allclose(asked(renewed, rules, states)[1], values, atol=1e-2)
+
+
 def test_integers_are_taken_where_they_are_faster(monkeypatch):
     net = make_net(RULES[0])
-    for pays in (True, False):
-        monkeypatch.setattr(int8, "int8_pays", lambda *size, pays=pays: pays)
-        assert isinstance(int8.fastest(net).blocks, int8.Int8Blocks) == pays
-    monkeypatch.undo()
-    assert int8_pays(6, 7, 8) in (True, False)
-    assert not int8_pays(6, 7, 12)  # copied by words of eight
-    monkeypatch.delattr(torch, "_int_mm")
-    assert not int8_pays(5, 7, 8)
+    for is_fast in (True, False):
+        monkeypatch.setattr(int8, "IS_FAST", is_fast)
+        assert isinstance(int8.fastest(net).blocks, int8.Int8Blocks) == is_fast
+    monkeypatch.setattr(int8, "IS_FAST", True)
+    odd = BoardNet(RULES[0].spec, NetConfig(channels=10, blocks=1))
+    assert int8.fastest(odd) is odd  # an instruction adds up four products
 
 
 @pytest.mark.parametrize("pooled", [False, True])

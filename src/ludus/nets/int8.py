@@ -1,108 +1,146 @@
-"""Board networks in 8-bit integers, for play on CPUs whose matrix products of integers are faster.
+"""Board networks in 8-bit integers, for play on CPUs whose products of integers are faster.
 
 Weights are scaled by output channel, activations by position, so that a position looks the same alone or in a
-batch and nothing has to be calibrated. The sum of a block's input and output stays float32.
+batch and nothing has to be calibrated. The sum of a block's input and output stays float32. All blocks are
+one compiled call, so that threads which share the positions never wait for Python's lock.
 """
 
 import copy
 import functools
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ludus.core.jit import inner, njit
-from ludus.nets.board import Block, BoardNet, pooled
+from ludus.nets.board import Block, BoardNet
+from ludus.nets.int8_tile import BYTES, CHANNELS, IS_FAST, PIXELS, convolve_tile
 
 LEVELS = 127
-WORD = 8
-"""Bytes that are copied at a time: channels come in multiples of it."""
-TOGETHER = 4
-"""Positions that go through all blocks together: more would not stay in a core's cache."""
-TRIES = 5
-WORTH = 0.8
-"""The share of the float network's time below which integers are taken."""
 
 
-@inner
-def copy_words(words, out):
-    for i in range(len(out)):
-        out[i] = words[i]
+class Layers(NamedTuple):
+    """The blocks' convolutions, two for each: L of them, P blocks that see the whole board."""
+
+    weights: np.ndarray  # int8 [L, size], as `convolve_tile` reads them, for one CHANNELS after the other
+    scale: np.ndarray  # float32 [L, C]: of each output channel
+    bias: np.ndarray  # float32 [L, C]
+    pool: np.ndarray  # int64 [blocks]: which of the P it is, or -1
+    pool_weight: np.ndarray  # float32 [P, 2 * C, C]: from means and maxima
+    pool_bias: np.ndarray  # float32 [P, C]
 
 
-@njit(fastmath=True)
-def to_columns(x, padded, scales, columns):
-    """What a 3x3 convolution of relu(x) takes its products of, in 8 bits.
+def make_layers(blocks: list[Block]) -> Layers:
+    convs = [conv for block in blocks for conv in (block.first, block.second)]
+    pools = [block.pool for block in blocks if block.pool is not None]
+    channels = convs[0].out_channels
+    scales = [conv.weight.detach().abs().amax((1, 2, 3)).clamp_min(1e-30) / LEVELS for conv in convs]
+    number = np.cumsum([block.pool is not None for block in blocks]) - 1
+    return Layers(
+        np.array([in_tiles(conv.weight.detach(), scale) for conv, scale in zip(convs, scales, strict=True)]),
+        torch.stack(scales).numpy(),
+        torch.stack([cast(Tensor, conv.bias).detach() for conv in convs]).numpy(),
+        np.where([block.pool is not None for block in blocks], number, -1),
+        np.array([pool.weight.detach().numpy().T for pool in pools], np.float32).reshape(
+            -1, 2 * channels, channels
+        ),
+        np.array([pool.bias.detach().numpy() for pool in pools], np.float32).reshape(-1, channels),
+    )
 
-    x: float32 [B, H, W, C]; padded: int8 [H + 2, W + 2, C], its rim 0; scales: float32 [B], written;
-    columns: int64 [B * H * W, 9 * C / WORD], written
+
+def in_tiles(weight: Tensor, scale: Tensor) -> np.ndarray:
+    """Weights of a convolution as `convolve_tile` reads them; channels that a last tile lacks are 0.
+
+    weight: float32 [out, in, 3, 3]; scale: [out]
     """
-    batch, height, width, channels = x.shape
-    row, run = width * channels, 3 * channels // WORD
-    flat, words = padded.reshape(-1), padded.reshape(-1).view(np.int64)
-    for b in range(batch):
-        numbers = x[b].reshape(-1)
-        bits, top = numbers.view(np.int32), np.int32(0)
-        for i in range(bits.size):  # as integers, floats from 0 on have the same order
-            top = max(top, bits[i])
-        scale = np.int32(top).view(np.float32) / np.float32(LEVELS)
-        scales[b], factor = scale, np.float32(1) / max(scale, np.float32(1e-30))
-        for y in range(height):
-            start = ((y + 1) * (width + 2) + 1) * channels
-            line, to = numbers[y * row : (y + 1) * row], flat[start : start + row]
-            for i in range(row):
-                to[i] = np.int32(max(line[i], np.float32(0)) * factor + np.float32(0.5))
-        for y in range(height):
-            for z in range(width):
-                column = columns[(b * height + y) * width + z]
-                for k in range(3):
-                    start = ((y + k) * (width + 2) + z) * channels // WORD
-                    copy_words(words[start : start + run], column[k * run : (k + 1) * run])
+    whole = (
+        torch.round(weight / scale[:, None, None, None]).to(torch.int8).permute(0, 2, 3, 1).flatten(1).numpy()
+    )
+    whole = np.pad(whole, ((0, -len(whole) % CHANNELS), (0, 0)))  # [out, 9 * in]
+    return whole.reshape(-1, CHANNELS, whole.shape[1] // BYTES, BYTES).swapaxes(1, 2).ravel()
+
+
+@inner(fastmath=True)
+def quantise(x, image):
+    """relu(x) in 8 bits, inside the rim of an image; what 1 stands for. x: float32 [H, W, C];
+    image: uint8 [H + 2, W + 2 or more, C]"""
+    height, width, channels = x.shape
+    numbers, flat, row = x.reshape(-1), image.reshape(-1), width * channels
+    bits, top = numbers.view(np.int32), np.int32(0)
+    for i in range(bits.size):  # as integers, floats from 0 on have the same order
+        top = max(top, bits[i])
+    scale = np.int32(top).view(np.float32) / np.float32(LEVELS)
+    factor = np.float32(1) / max(scale, np.float32(1e-30))
+    for y in range(height):
+        start = ((y + 1) * image.shape[1] + 1) * channels
+        line, to = numbers[y * row : (y + 1) * row], flat[start : start + row]
+        for i in range(row):
+            to[i] = np.int32(max(line[i], np.float32(0)) * factor + np.float32(0.5))
+    return scale
 
 
 @njit(fastmath=True)
-def from_sums(sums, scales, weight_scale, bias, keep, out):
-    """out = keep * out + the convolution. sums: int32 [B * H * W, C]; out: float32 [B, H, W, C]"""
-    batch, height, width, channels = out.shape
-    squares = height * width
-    for b in range(batch):
-        factor, lines = weight_scale * scales[b], out[b].reshape((squares, channels))
-        for i in range(squares):
-            line, found = lines[i], sums[b * squares + i]
+def convolve(x, weights, weight_scale, bias, keep, image, sums, out):
+    """out = keep * out + a 3x3 convolution of relu(x). x, out: float32 [H, W, C]; sums: int32 [W or more,
+    tiles]"""
+    height, width, channels = x.shape
+    factor = weight_scale * quantise(x, image)
+    tiles, line, size = sums.shape[1], image.shape[1] * channels, 9 * channels * CHANNELS
+    flat, found = image.reshape(-1), sums.reshape(-1)
+    for y in range(height):
+        for tile in range(tiles // CHANNELS):
+            for step in range((width + PIXELS - 1) // PIXELS):
+                z = min(step * PIXELS, len(sums) - PIXELS)  # the last one may do some once more
+                start, at = y * line + z * channels, z * tiles + tile * CHANNELS
+                convolve_tile(flat, start, channels, line, weights, tile * size, found, at, tiles)
+        for z in range(width):
+            row, to = sums[z], out[y, z]
             for c in range(channels):
-                line[c] = keep * line[c] + (found[c] * factor[c] + bias[c])
+                to[c] = keep * to[c] + (row[c] * factor[c] + bias[c])
 
 
-class Int8Conv:
-    """A 3x3 convolution of what is positive in its input."""
-
-    def __init__(self, conv: nn.Conv2d) -> None:
-        weight = conv.weight.detach().permute(2, 3, 1, 0).reshape(-1, conv.out_channels)  # [9 * C, out]
-        scale = weight.abs().amax(0).clamp_min(1e-30) / LEVELS
-        self.weight = torch.round(weight / scale).to(torch.int8).contiguous()
-        self.scale, self.bias = scale.numpy(), cast(Tensor, conv.bias).detach().numpy()
-
-    def __call__(self, x: np.ndarray, room: "Room", keep: float, out: np.ndarray) -> None:
-        """out = keep * out + conv(relu(x)). Both float32 [B, H, W, C]"""
-        batch, height, width, _ = x.shape
-        columns = room.columns[: batch * height * width]
-        to_columns(x, room.padded, room.scales, columns.view(np.int64))
-        sums = torch._int_mm(torch.from_numpy(columns), self.weight)
-        from_sums(sums.numpy(), room.scales, self.scale, self.bias, np.float32(keep), out)
+@njit
+def make_room(height, width, channels):
+    """An image and sums for `convolve`, large enough for a tile."""
+    room, tiles = max(width, PIXELS), -(-channels // CHANNELS) * CHANNELS
+    return np.zeros((height + 2, room + 2, channels), np.uint8), np.empty((room, tiles), np.int32)
 
 
-class Room:
-    """Memory that every convolution uses again."""
+@inner(fastmath=True)
+def see_all(x, weight, bias):
+    """Add to every square what means and maxima over the board say. x: float32 [H, W, C]; weight: [2C, C]"""
+    height, width, channels = x.shape
+    squares = x.reshape((height * width, channels))
+    mean, most, more = np.zeros(channels, np.float32), squares[0].copy(), bias.copy()
+    for i in range(len(squares)):
+        for c in range(channels):
+            mean[c] += squares[i, c]
+            most[c] = max(most[c], squares[i, c])
+    for k in range(channels):
+        for c in range(channels):
+            more[c] += mean[k] / np.float32(len(squares)) * weight[k, c] + most[k] * weight[channels + k, c]
+    for i in range(len(squares)):
+        for c in range(channels):
+            squares[i, c] += more[c]
 
-    def __init__(self, height: int, width: int, channels: int) -> None:
-        self.padded = np.zeros((height + 2, width + 2, channels), np.int8)
-        self.columns = np.zeros((TOGETHER * height * width, 9 * channels), np.int8)
-        self.scales = np.zeros(TOGETHER, np.float32)
-        self.inner = np.zeros((TOGETHER, height, width, channels), np.float32)
+
+@njit
+def go_through(x, layers):
+    """All blocks. x: float32 [B, H, W, C], changed"""
+    batch, height, width, channels = x.shape
+    image, sums = make_room(height, width, channels)
+    within = np.zeros((height, width, channels), np.float32)  # not empty: 0 * nan is nan
+    weights, scale, bias = layers.weights, layers.scale, layers.bias
+    for b in range(batch):
+        for block in range(len(layers.pool)):
+            k, pool = 2 * block, layers.pool[block]
+            convolve(x[b], weights[k], scale[k], bias[k], np.float32(0), image, sums, within)
+            if pool >= 0:
+                see_all(within, layers.pool_weight[pool], layers.pool_bias[pool])
+            k += 1
+            convolve(within, weights[k], scale[k], bias[k], np.float32(1), image, sums, x[b])
 
 
 class Int8Blocks(nn.Module):
@@ -110,40 +148,22 @@ class Int8Blocks(nn.Module):
 
     def __init__(self, blocks: nn.Sequential) -> None:
         super().__init__()
-        whole = [cast(Block, block) for block in blocks]
-        self.layers = [(Int8Conv(block.first), Int8Conv(block.second), block.pool) for block in whole]
-        self.rooms: list[Room] = []  # of each thread
+        self.layers = make_layers([cast(Block, block) for block in blocks])
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, channels, H, W]. Threads share the positions, not the work on each as torch's would."""
         out = x.permute(0, 2, 3, 1).contiguous().numpy()
-        threads = min(torch.get_num_threads(), len(out))
-        while len(self.rooms) < threads:
-            self.rooms.append(Room(*out.shape[1:]))
-        if threads == 1:
-            self._go_through(out, self.rooms[0])
-        else:
-            list(_threads(threads).map(self._go_through, np.array_split(out, threads), self.rooms))
+        ours, *others = np.array_split(out, min(torch.get_num_threads(), len(out)))
+        elsewhere = [_threads(len(others)).submit(go_through, part, self.layers) for part in others]
+        go_through(ours, self.layers)
+        for part in elsewhere:
+            part.result()
         return torch.from_numpy(out).permute(0, 3, 1, 2)
-
-    def _go_through(self, x: np.ndarray, room: Room) -> None:
-        for start in range(0, len(x), TOGETHER):
-            self._change(x[start : start + TOGETHER], room)
-
-    def _change(self, x: np.ndarray, room: Room) -> None:
-        """x: float32 [B, H, W, C]"""
-        inner = room.inner[: len(x)]
-        for first, second, pool in self.layers:
-            first(x, room, 0.0, inner)
-            if pool is not None:
-                whole = pooled(torch.from_numpy(inner).permute(0, 3, 1, 2))
-                inner += pool(whole).numpy()[:, None, None]
-            second(inner, room, 1.0, x)
 
 
 @functools.cache
 def _threads(count: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(count, "int8", initializer=torch.set_num_threads, initargs=(1,))
+    return ThreadPoolExecutor(count, "int8")
 
 
 def in_int8(net: BoardNet) -> BoardNet:
@@ -155,28 +175,4 @@ def in_int8(net: BoardNet) -> BoardNet:
 
 def fastest(net: BoardNet) -> BoardNet:
     """The network as this CPU evaluates it fastest."""
-    return in_int8(net) if int8_pays(*net.spec.obs_shape[1:], net.config.channels) else net
-
-
-@functools.cache
-@torch.inference_mode()
-def int8_pays(height: int, width: int, channels: int) -> bool:
-    """Measured on one block: it depends on the CPU, and on what torch knows of it."""
-    if channels % WORD:
-        return False
-    blocks, x = nn.Sequential(Block(channels, pooled=False)), torch.zeros(TOGETHER, channels, height, width)
-    whole = blocks.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    try:
-        return _seconds(Int8Blocks(blocks), x) < WORTH * _seconds(whole, x)
-    except (AttributeError, NotImplementedError, RuntimeError):  # this torch has no products of integers
-        return False
-
-
-def _seconds(work: Callable[[Tensor], Tensor], x: Tensor) -> float:
-    """The shortest of several times, after one that may compile."""
-    took = []
-    for _ in range(1 + TRIES):
-        start = time.perf_counter()
-        work(x)
-        took.append(time.perf_counter() - start)
-    return min(took[1:])
+    return in_int8(net) if IS_FAST and net.config.channels % BYTES == 0 else net
