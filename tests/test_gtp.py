@@ -7,6 +7,7 @@ import sys
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 from commandline import one_line
@@ -14,6 +15,7 @@ from ludus import games
 from ludus.core.duel import Duel
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import RandomBot
+from ludus.games.blokus.gtp import pentobi, window
 from ludus.games.blokus.gtp.client import Client, EnginePlayer
 from ludus.games.blokus.gtp.engine import COMMANDS, Engine
 from ludus.games.blokus.gtp.match import EngineTable, place, random_opening
@@ -343,8 +345,15 @@ def test_resigning_loses(game, fake):
 
 def test_engines_that_are_not_there_are_one_line(ludus, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    code, _, err = ludus("eval", "blokus", "--bots", "greedy", "--against", "pentobi:5")
-    assert code != 0 and "'pentobi-gtp' is not here: build it from" in one_line(err)
+    monkeypatch.setattr(pentobi, "GAMES", str(tmp_path))
+    for told in (
+        ["pentobi:5"],
+        ["pentobi:5", "--set", "board=classic"],
+        ["pentobi:5", "--engine", "elsewhere"],
+    ):
+        code, _, err = ludus("eval", "blokus", "--bots", "greedy", "--against", *told)
+        name = "elsewhere" if "--engine" in told else "pentobi-gtp"
+        assert code != 0 and f"{name!r} is not here: install Pentobi" in one_line(err)
     code, _, err = ludus("eval", "blokus", "--bots", "random", "--against", "gtp:no-such-engine -x")
     assert code != 0 and "can't start the engine `no-such-engine -x`: No such file" in one_line(err)
 
@@ -373,6 +382,61 @@ def test_pentobi_is_started_as_it_should_be(game, ludus):
     assert found[1:] == ["--quiet", "--game", "duo", "--level", "3", "--seed", "7", "--nobook", "--noresign"]
     code, _, err = ludus("eval", "tictactoe", "--bots", "greedy", "--against", "pentobi:3")
     assert code == 2 and "tictactoe has no bot 'pentobi:3'" in one_line(err)
+
+
+# ---- Pentobi's window, if it is installed
+
+SHOWN = pentobi.find_window()
+has_window = pytest.mark.skipif(SHOWN is None, reason="Pentobi is not installed")
+
+
+def window_client(level: int, seed: int) -> Client:
+    assert SHOWN is not None
+    return Client([sys.executable, window.__file__, SHOWN, "--level", str(level), "--seed", str(seed)])
+
+
+def moves_of_window(level, seed, count):
+    """What it plays with itself after the first two moves."""
+    with window_client(level, seed) as client:
+        client.ask("set_game Blokus Duo")
+        client.ask(f"play b {FIRST}")
+        client.ask(f"play w {SECOND}")
+        return [client.ask(f"genmove {'bw'[n % 2]}") for n in range(count)]
+
+
+@has_window
+def test_pentobis_window_plays(game, monkeypatch):
+    """Legal moves to the end, where both count the same: else there would be no result."""
+    monkeypatch.setattr(pentobi, "PROGRAM", "no-such-engine")
+    found = game.engine.duel(game.bot("random"), ("random", "pentobi:1"), 2, 2, "", 0)
+    assert found.points.shape == (2, 2) and found.won.mean() < 0.5
+
+
+@has_window
+def test_pentobis_window_plays_the_same_for_the_same_seed():
+    first = moves_of_window(1, 5, 4)
+    assert first == moves_of_window(1, 5, 4) and len(set(first)) == 4
+
+
+@has_window
+def test_pentobis_window_says_what_it_cannot():
+    with window_client(1, 0) as client:
+        for command, said in (("set_game Blokus", "plays Blokus Duo only"), ("juggle", "unknown command")):
+            with pytest.raises(Failure, match=said):
+                client.ask(command)
+        client.ask("set_game Blokus Duo")
+        with pytest.raises(Failure, match="has not played for W"):
+            client.ask("genmove w")
+
+
+@has_window
+def test_pentobis_window_that_dies_is_one_line():
+    with window_client(1, 0) as client:
+        client.ask("set_game Blokus Duo")
+        (shown,) = psutil.Process(client.process.pid).children()
+        shown.kill()
+        with pytest.raises(Failure, match="Pentobi ended with exit code -9"):
+            client.ask("genmove b")
 
 
 # ---- runs

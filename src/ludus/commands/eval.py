@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from ludus import algos, machine, match, records
+from ludus.agent import use_all_cores
 from ludus.core.duel import Duel
 from ludus.core.errors import Usage
 from ludus.core.game import Game
@@ -163,6 +164,7 @@ def _duel(game: Game, pair: tuple[str, str], deals: int, how: MatchOptions, repo
     if is_engine(game, pair[1]):
         assert game.engine is not None
         bot = match.player(pair[0], game)
+        use_all_cores()  # games follow each other, and one side waits while the other thinks
         return game.engine.duel(bot, pair, deals, how.opening, how.engine, how.seed, report)
     games: list[records.Record] | None = None if how.record is None else []
     found = match.duel(game, *pair, deals, how.seed, machine.usable_cores(), how.opening, report, games)

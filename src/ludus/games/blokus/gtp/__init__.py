@@ -1,7 +1,8 @@
 """Blokus by the Go Text Protocol (GTP 2), as Pentobi speaks it: Ludus as an engine, and engines as opponents.
 
-`engine.py` answers commands, `client.py` asks another program, `match.py` plays against it, and `pentobi.py`
-knows what Pentobi calls things. Knows rules and bots, not how bots came to be.
+`engine.py` answers commands, `client.py` asks another program, `match.py` plays against it, `pentobi.py`
+knows what Pentobi calls things, and `window.py` makes an engine of its window. Knows rules and bots, not how
+bots came to be.
 """
 
 import shlex
@@ -40,7 +41,7 @@ class GtpEngine:
         kind, _, rest = name.partition(":")
         if kind == "pentobi":
             board = self.game.options.board
-            return pentobi.command_line(rest, board, seed % 2**31, program or pentobi.PROGRAM)
+            return pentobi.command_line(rest, board, seed % 2**31, program)
         try:
             words = shlex.split(rest)
         except ValueError as problem:

@@ -1,11 +1,13 @@
 """What Pentobi calls boards, colours and results, and how it is started."""
 
 import shutil
+import sys
 from typing import Any
 
 import numpy as np
 
 from ludus.core.errors import Usage
+from ludus.games.blokus.gtp import window
 from ludus.games.blokus.text import LETTERS, board_marks
 
 VARIANTS = {"duo": "Blokus Duo", "classic": "Blokus"}
@@ -13,23 +15,34 @@ COLOURS = {2: "bw", 4: "1234"}
 """By the number of seats; a letter for each."""
 ALSO = {2: (("black", "blue"), ("white", "green")), 4: (("blue",), ("yellow",), ("red",), ("green",))}
 """Other names that Pentobi knows them by."""
-PROGRAM = "pentobi-gtp"
+PROGRAM, WINDOW = "pentobi-gtp", "pentobi"
+GAMES = "/usr/games"
+"""Where Debian has the window, often not on the PATH."""
 LEVELS = range(1, 10)
 
 
-def command_line(level: str, board: str, seed: int, program: str = PROGRAM) -> list[str]:
-    """Pentobi as an opponent: without its opening book, so that games differ, and to the end of each game."""
+def command_line(level: str, board: str, seed: int, program: str = "") -> list[str]:
+    """Pentobi as an opponent: without its opening book, so that games differ, and to the end of each game.
+
+    program: its engine. Default: the one on the PATH, or else its window, which plays Duo
+    """
     if level not in map(str, LEVELS):
         raise Usage(f"Pentobi has no level {level!r}: choose pentobi:{LEVELS[0]} to pentobi:{LEVELS[-1]}")
-    found = shutil.which(program)
-    if found is None:
-        raise Usage(
-            f"Pentobi's engine {program!r} is not here: build it from https://github.com/enz/pentobi with "
-            "cmake -DPENTOBI_BUILD_GTP=ON -DPENTOBI_BUILD_GUI=OFF (packages have the window only), then put "
-            f"{PROGRAM} on the PATH or name it with --pentobi PATH"
-        )
-    options = ["--game", board, "--level", level, "--seed", str(seed), "--nobook", "--noresign"]
-    return [found, "--quiet", *options]
+    if found := shutil.which(program or PROGRAM):
+        options = ["--game", board, "--level", level, "--seed", str(seed), "--nobook", "--noresign"]
+        return [found, "--quiet", *options]
+    if board == "duo" and not program and (shown := find_window()):
+        return [sys.executable, window.__file__, shown, "--level", level, "--seed", str(seed)]
+    raise Usage(
+        f"Pentobi's engine {program or PROGRAM!r} is not here: install Pentobi (apt install pentobi), whose "
+        "window plays Duo too, or build the engine from https://github.com/enz/pentobi with cmake "
+        f"-DPENTOBI_BUILD_GTP=ON -DPENTOBI_BUILD_GUI=OFF, then put {PROGRAM} on the PATH or name it with "
+        "--engine PATH"
+    )
+
+
+def find_window() -> str | None:
+    return shutil.which(WINDOW) or shutil.which(WINDOW, path=GAMES)
 
 
 def parse_colour(word: str, seats: int) -> int:
