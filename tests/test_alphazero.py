@@ -36,6 +36,7 @@ from ludus.search import Search, SearchConfig
 from ludus.search.evaluators import action_places
 from ludus.store import checkpoint
 from ludus.store.run import EVENTS, read_lines, read_weights
+from ludus.training.build import flat_weights
 from ludus.training.seating import Seating
 from ludus.training.weights import Past
 from trainings import gone, limit, ludus_command, wait_until, workers_of
@@ -382,7 +383,7 @@ def test_a_game_that_is_not_zero_sum_is_valued_for_each_seat(together):
     learner, network = AlphaZeroLearner(together, NET, config), CpuNetwork(together, NET)
     for _ in range(80):
         learner._update(packed(minibatch))
-    network.net = learner.net.eval()
+    network.load(flat_weights(learner.net))
     states = states_of(together, block)[:64]
     logits, values = np.zeros((64, 3), np.float32), np.zeros((64, 2), np.float32)
     actions, counts = np.tile(np.arange(3, dtype=np.int32), (64, 1)), np.full(64, 3, np.int32)

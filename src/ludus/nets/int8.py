@@ -34,19 +34,19 @@ class Layers(NamedTuple):
 
 def make_layers(blocks: list[Block]) -> Layers:
     convs = [conv for block in blocks for conv in (block.first, block.second)]
+    scales = [conv.weight.detach().abs().amax((1, 2, 3)).clamp_min(1e-30) / LEVELS for conv in convs]
+    has_pool = np.array([block.pool is not None for block in blocks])
     pools = [block.pool for block in blocks if block.pool is not None]
     channels = convs[0].out_channels
-    scales = [conv.weight.detach().abs().amax((1, 2, 3)).clamp_min(1e-30) / LEVELS for conv in convs]
-    number = np.cumsum([block.pool is not None for block in blocks]) - 1
     return Layers(
         np.array([in_tiles(conv.weight.detach(), scale) for conv, scale in zip(convs, scales, strict=True)]),
         torch.stack(scales).numpy(),
-        torch.stack([cast(Tensor, conv.bias).detach() for conv in convs]).numpy(),
-        np.where([block.pool is not None for block in blocks], number, -1),
-        np.array([pool.weight.detach().numpy().T for pool in pools], np.float32).reshape(
+        np.array([cast(Tensor, conv.bias).numpy(force=True) for conv in convs]),
+        np.where(has_pool, has_pool.cumsum() - 1, -1),
+        np.array([pool.weight.numpy(force=True).T for pool in pools], np.float32).reshape(
             -1, 2 * channels, channels
         ),
-        np.array([pool.bias.detach().numpy() for pool in pools], np.float32).reshape(-1, channels),
+        np.array([pool.bias.numpy(force=True) for pool in pools], np.float32).reshape(-1, channels),
     )
 
 
@@ -55,9 +55,8 @@ def in_tiles(weight: Tensor, scale: Tensor) -> np.ndarray:
 
     weight: float32 [out, in, 3, 3]; scale: [out]
     """
-    whole = (
-        torch.round(weight / scale[:, None, None, None]).to(torch.int8).permute(0, 2, 3, 1).flatten(1).numpy()
-    )
+    rounded = torch.round(weight / scale[:, None, None, None]).to(torch.int8)
+    whole = rounded.permute(0, 2, 3, 1).flatten(1).numpy()
     whole = np.pad(whole, ((0, -len(whole) % CHANNELS), (0, 0)))  # [out, 9 * in]
     return whole.reshape(-1, CHANNELS, whole.shape[1] // BYTES, BYTES).swapaxes(1, 2).ravel()
 

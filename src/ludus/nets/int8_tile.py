@@ -11,8 +11,7 @@ from numba.extending import intrinsic
 
 
 def _has(feature: str) -> bool:
-    """Whether numba compiles for it. Not asked of numba's own compiler: one that is there before a process is
-    forked crashes in it."""
+    """Whether numba compiles for CPUs that have it."""
     if config.CPU_FEATURES is not None:
         return f"+{feature}" in config.CPU_FEATURES.split(",")
     return bool(config.ENABLE_AVX and binding.get_host_cpu_features().get(feature))
