@@ -1,6 +1,7 @@
 """The network of a search: the same numbers wherever it is asked, and weights that travel whole."""
 
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -166,7 +167,9 @@ def test_self_play_in_integers_has_the_newest_weights(rules, monkeypatch):
     before, _ = asked(network, rules, states)
     wanted = in_int8(net).look(torch.from_numpy(observation_of(rules, states)))[1][:, 0]
     ours = np.arange(len(states)), rules.seat(states)
+    old = weakref.ref(network.evaluate)
     network.load(flat_weights(net))
+    assert old() is None  # workers get new weights for days
     logits, values = asked(network, rules, states)
     np.testing.assert_allclose(values[ours], wanted, atol=1e-2)
     assert np.abs(np.concatenate(logits) - np.concatenate(before)).max() > 0.1

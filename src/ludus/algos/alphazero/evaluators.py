@@ -1,6 +1,7 @@
 """Networks as a search's `Evaluator`: on a worker's CPU, or on the learner's device for a group of games."""
 
 import copy
+import functools
 import itertools
 import threading
 from collections.abc import Callable
@@ -32,6 +33,13 @@ SMALLEST = 64
 """Leaves: less than that takes a GPU as long."""
 
 
+@torch.inference_mode()
+def places_and_values(net: BoardNet, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Logits [N, places] and values [N, seats], as the network's own `look`."""
+    logits, value = net.look(torch.from_numpy(obs))
+    return logits.numpy(), value.numpy()
+
+
 class BoardPolicy:
     """A network on a CPU, as a `Policy` and as what a search asks."""
 
@@ -56,11 +64,8 @@ class BoardPolicy:
         twin.net = fastest(self.net)
         return twin
 
-    @torch.inference_mode()
     def places_and_values(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Logits [N, places] and values [N, seats], as the network's own `look`."""
-        logits, value = self.net.look(torch.from_numpy(obs))
-        return logits.numpy(), value.numpy()
+        return places_and_values(self.net, obs)
 
     def look(self, obs: np.ndarray, memory: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, None]:
         logits, value = self.places_and_values(obs)
@@ -101,7 +106,7 @@ class CpuNetwork(BoardPolicy):
         self._renew()
 
     def _renew(self) -> None:
-        self.evaluate = Network(self.rules, self.for_play().places_and_values)
+        self.evaluate = Network(self.rules, functools.partial(places_and_values, fastest(self.net)))
 
     def __call__(self, *args: Any) -> None:
         self.evaluate(*args)
