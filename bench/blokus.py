@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ import torch
 import ludus
 from core import speed
 from figures import figure
-from ludus import algos, games, machine
+from ludus import algos, games, machine, match
 from ludus.algos.alphazero import ENDGAME, LEAVES
 from ludus.algos.alphazero.evaluators import CpuNetwork
 from ludus.config import overlay, resolve
@@ -27,6 +27,7 @@ from ludus.nets import NetConfig
 from ludus.nets.board import BoardNet
 from ludus.nets.int8 import fastest
 from ludus.search import Search, SearchConfig
+from ludus.search.bot import SearchBot
 from ludus.training.build import flat_weights, make_pool, open_game
 from ludus.training.layout import Layout, lay_out
 from ludus.training.pools import Delivery, Pool
@@ -262,6 +263,25 @@ def measure_int8() -> None:
         whole, fast = np.median(turns, 0)
         figure(f"blokus.int8.threads_{threads}", whole / fast, "x as fast as float32")
         print(f"    {LEAVES / fast:,.0f} positions/s; float32 {LEAVES / whole:,.0f}")
+        print(f"    the champion looks at {positions_a_move('100ms')} positions in 100 ms")
+
+
+def positions_a_move(think: str, moves: int = 18) -> int:
+    """The median of a game of the champion with itself, after two random moves."""
+    game = games.open("blokus").native("played")
+    rules, threads = game.rules, torch.get_num_threads()
+    bot = cast(SearchBot, match.player(f"champion+{think}", game))
+    torch.set_num_threads(threads)  # a player of matches has one
+    states, rng, seen = rules.blank(1), seeds.rows(0, 1), []
+    rules.deal(states, rng)
+    for _ in range(2):
+        rules.play(states, RandomBot(rules).choose(states, rng), rng)
+    for _ in range(moves):
+        best = bot.think(states, rng).best
+        assert bot.search is not None
+        seen.append(int(bot.search.tree.used[0]))
+        rules.play(states, best, rng)
+    return int(np.median(seen))
 
 
 def measure_endgame(count: int = 200) -> None:
