@@ -1,5 +1,6 @@
 """How fast Blokus, its search and self-play are, each as `figure NAME VALUE UNIT`. With a GPU, there too."""
 
+import functools
 import subprocess
 import sys
 import time
@@ -19,12 +20,12 @@ from ludus.algos.alphazero import ENDGAME, LEAVES
 from ludus.algos.alphazero.evaluators import CpuNetwork
 from ludus.config import overlay, resolve
 from ludus.core import seeds
-from ludus.core.conformance import Play
+from ludus.core.conformance import Play, observation_of
 from ludus.core.jit import njit
 from ludus.core.rules import RandomBot
 from ludus.games.blokus.moves import list_actions
 from ludus.nets import NetConfig
-from ludus.nets.board import BoardNet
+from ludus.nets.board import BoardNet, places_and_values
 from ludus.nets.int8 import fastest
 from ludus.search import Search, SearchConfig
 from ludus.search.bot import SearchBot
@@ -140,13 +141,13 @@ class Alone:
         self.network = CpuNetwork(rules, NetConfig(channels=channels, blocks=blocks))
         self.obs = np.zeros((len(states), *rules.spec.obs_shape), np.uint8)
         rules.observe(states, self.obs)
-        self.network.places_and_values(self.obs)
+        self.network.evaluate.forward(self.obs)
 
     def speed(self, seconds: float, now: Callable[[], float] = time.perf_counter) -> float:
         """Positions a second."""
         start, calls = now(), 0
         while now() - start < seconds:
-            self.network.places_and_values(self.obs)
+            self.network.evaluate.forward(self.obs)
             calls += 1
         return calls * len(self.obs) / (now() - start)
 
@@ -253,14 +254,14 @@ def measure_rules() -> None:
 
 def measure_int8() -> None:
     """What an agent thinks with on a CPU beside float32, by turns, in batches as `play` has them."""
-    net = BoardNet(games.open("blokus").spec, NetConfig(channels=96, blocks=6)).eval()
+    rules = games.open("blokus").rules
+    net = BoardNet(rules.spec, NetConfig(channels=96, blocks=6)).eval()
     net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    obs = torch.zeros(LEAVES, *net.spec.obs_shape, dtype=torch.uint8)
+    obs = observation_of(rules, list(Play(rules, rows=LEAVES).decisions(12))[-1][0])
     for threads in (1, machine.usable_cores()):
         torch.set_num_threads(threads)
-        with torch.inference_mode():
-            turns = [[clock(lambda net=net: net.look(obs)) for net in (net, fastest(net))] for _ in range(50)]
-        whole, fast = np.median(turns, 0)
+        looks = functools.partial(places_and_values, net, obs), functools.partial(fastest(net), obs)
+        whole, fast = np.median([[clock(look) for look in looks] for _ in range(50)], 0)
         figure(f"blokus.int8.threads_{threads}", whole / fast, "x as fast as float32")
         print(f"    {LEAVES / fast:,.0f} positions/s; float32 {LEAVES / whole:,.0f}")
         print(f"    the champion looks at {positions_a_move('100ms')} positions in 100 ms")

@@ -6,6 +6,7 @@ learn from the first step and compute the same alone or in a batch.
 
 from typing import cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -117,6 +118,13 @@ class BoardNet(nn.Module):
         layers = heads[0].out_channels
         owner = planes[:, layers : len(bias)] if self.owner is not None else None
         return planes[:, :layers], owner
+
+
+@torch.inference_mode()
+def places_and_values(net: BoardNet, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The network's `look`, from arrays to arrays."""
+    logits, value = net.look(torch.from_numpy(obs))
+    return logits.numpy(), value.numpy()
 
 
 class ExportedBoardNet(BoardNet):

@@ -56,19 +56,19 @@ def _dot(builder: ir.IRBuilder, sums: ir.Value, inputs: ir.Value, weights: ir.Va
 
 @intrinsic
 def convolve_tile(
-    typing: Any, image: Any, start: Any, pixel: Any, line: Any, weights: Any, first: Any, sums: Any, at: Any,
-    width: Any,
+    typing: Any, image: Any, start: Any, pixel: Any, line: Any, size: Any, weights: Any, first: Any,
+    sums: Any, at: Any, width: Any,
 ) -> Any:  # fmt: skip
-    """A 3x3 convolution for PIXELS neighbours in a line and CHANNELS outputs.
+    """A convolution of size x size squares for PIXELS neighbours in a line and CHANNELS outputs.
 
     image: uint8 [...], from `start` on; pixel, line: bytes from one to the next
-    weights: int8 [...], from `first` on [3 lines, 3 * pixel / BYTES, CHANNELS, BYTES]
+    weights: int8 [...], from `first` on [size lines, size * pixel / BYTES, CHANNELS, BYTES]
     sums: int32 [...], written from `at` on [PIXELS, width]
     """
-    signature = types.void(image, start, pixel, line, weights, first, sums, at, width)
+    signature = types.void(image, start, pixel, line, size, weights, first, sums, at, width)
 
     def write(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        _, start, pixel, line, _, first, _, at, width = args
+        _, start, pixel, line, size, _, first, _, at, width = args
 
         def address(array: int, offset: ir.Value, kind: ir.Type) -> ir.Value:
             data = context.make_array(signature.args[array])(context, builder, args[array]).data
@@ -80,13 +80,13 @@ def convolve_tile(
 
         none = ir.Constant(SUMS, [0] * LANES)
         kept = [[cgutils.alloca_once_value(builder, none) for _ in range(2)] for _ in range(PIXELS)]
-        steps = builder.udiv(builder.mul(pixel, I64(3)), I64(BYTES))  # three neighbours lie side by side
-        with cgutils.for_range(builder, I64(3)) as lines:
+        steps = builder.udiv(builder.mul(pixel, size), I64(BYTES))  # neighbours lie side by side
+        with cgutils.for_range(builder, size) as lines:
             here, weight = plus(start, line, lines.index), builder.mul(steps, lines.index)
             with cgutils.for_range(builder, steps) as loop:
                 found = plus(first, CHANNELS * BYTES, builder.add(weight, loop.index))
                 halves = [
-                    builder.load(address(4, plus(found, LANES * BYTES, half), SUMS), align=1)
+                    builder.load(address(5, plus(found, LANES * BYTES, half), SUMS), align=1)
                     for half in range(2)
                 ]
                 inputs = plus(here, BYTES, loop.index)
@@ -99,7 +99,7 @@ def convolve_tile(
         for number, row in enumerate(kept):
             for half, so_far in enumerate(row):
                 place = plus(plus(at, width, number), LANES, half)
-                builder.store(builder.load(so_far), address(6, place, SUMS), align=1)
+                builder.store(builder.load(so_far), address(7, place, SUMS), align=1)
         return context.get_dummy_value()
 
     return signature, write

@@ -170,12 +170,13 @@ class AlphaZero(algos.Algorithm):
 
     def make_bot(self, rules: Rules, config: "TrainConfig", policy: Policy, think: str, source: str) -> Bot:
         from ludus.algos.agent import policy_bot
+        from ludus.nets.int8 import fastest
         from ludus.search.evaluators import Network
 
         if think == NO_LOOK_AHEAD:
             return policy_bot(rules, config.net, policy, think, source)
         search = config.settings.search
-        network = Network(rules, cast("BoardPolicy", policy).for_play().places_and_values)
+        network = Network(rules, fastest(cast("BoardPolicy", policy).net))
         worth = utility(config.settings, rules.spec)
         settings = SIMULATIONS, search.c_puct, search.first_play_reduction
         agent = SearchBot(rules, *settings, network, worth, LEAVES, config.settings.play_temperature, ENDGAME)

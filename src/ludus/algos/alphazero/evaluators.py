@@ -1,7 +1,6 @@
 """Networks as a search's `Evaluator`: on a worker's CPU, or on the learner's device for a group of games."""
 
 import copy
-import functools
 import itertools
 import threading
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from ludus.algos.cuda_graph import fused
 from ludus.core.rules import Rules, States, Streams
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig
-from ludus.nets.board import BoardNet
+from ludus.nets.board import BoardNet, places_and_values
 from ludus.nets.int8 import fastest
 from ludus.nets.net import unflatten
 from ludus.nets.plain import drawn
@@ -31,13 +30,6 @@ SIZES = 16
 """Batches that are recorded for a GPU: a search evaluates now more leaves, now fewer."""
 SMALLEST = 64
 """Leaves: less than that takes a GPU as long."""
-
-
-@torch.inference_mode()
-def places_and_values(net: BoardNet, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Logits [N, places] and values [N, seats], as the network's own `look`."""
-    logits, value = net.look(torch.from_numpy(obs))
-    return logits.numpy(), value.numpy()
 
 
 class BoardPolicy:
@@ -58,17 +50,8 @@ class BoardPolicy:
     def load_named(self, named: dict[str, np.ndarray]) -> None:
         self.net.load_state_dict({name: torch.from_numpy(array) for name, array in named.items()})
 
-    def for_play(self) -> "BoardPolicy":
-        """The same weights, as fast as this CPU can evaluate them."""
-        twin = copy.copy(self)
-        twin.net = fastest(self.net)
-        return twin
-
-    def places_and_values(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return places_and_values(self.net, obs)
-
     def look(self, obs: np.ndarray, memory: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, None]:
-        logits, value = self.places_and_values(obs)
+        logits, value = places_and_values(self.net, obs)
         return logits[:, self.places], value[:, 0], None
 
     def logits(self, obs: np.ndarray) -> np.ndarray:
@@ -106,7 +89,7 @@ class CpuNetwork(BoardPolicy):
         self._renew()
 
     def _renew(self) -> None:
-        self.evaluate = Network(self.rules, functools.partial(places_and_values, fastest(self.net)))
+        self.evaluate = Network(self.rules, fastest(self.net))
 
     def __call__(self, *args: Any) -> None:
         self.evaluate(*args)
