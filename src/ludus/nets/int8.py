@@ -159,7 +159,7 @@ def make_sums(width, outputs):
 
 
 @inner(fastmath=True)
-def convolve_few(planes, weight, out):
+def convolve_sparse(planes, weight, out):
     """out += a 3x3 convolution of planes that are mostly 0. planes: [P, H, W]; weight: float32 [3, 3, P, C];
     out: float32 [H, W, C]"""
     height, width, channels = out.shape
@@ -225,7 +225,7 @@ def begin(obs, layers, out):
     add_product(obs[planes:].reshape(-1), layers.numbers, constant)
     out[:] = 0
     add_everywhere(constant, out)
-    convolve_few(obs[:planes], layers.stem, out)
+    convolve_sparse(obs[:planes], layers.stem, out)
 
 
 @inner

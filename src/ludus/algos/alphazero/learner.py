@@ -93,6 +93,8 @@ class AlphaZeroLearner:
     ) -> None:
         self.spec, self.config, self.device = rules.spec, config, torch.device(device)
         self.on_gpu = self.device.type == "cuda"
+        # Older GPUs (Colab's T4) only imitate bfloat16, slower than float32.
+        self.in_bfloat16 = self.on_gpu and torch.cuda.is_bf16_supported(including_emulation=False)
         self.net = BoardNet(rules.spec, net).to(device)
         self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         set_precision(self.device)
@@ -182,7 +184,7 @@ class AlphaZeroLearner:
         return torch.stack([policy, value, score, owner, entropy, norm]).detach()
 
     def _eager_heads(self, obs: Tensor) -> Answers:
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.on_gpu):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.in_bfloat16):
             return self.net(obs)
 
     def _compiled_heads(self) -> Callable[[Tensor], Answers]:
