@@ -92,8 +92,8 @@ class Config:
 SIMULATIONS = 256
 """Positions that an agent looks at. Default."""
 LEAVES = 4
-"""Positions that an agent evaluates together: on one core a network of Blokus takes 1.3 ms for one and 4.5
-for four, on two cores 1.3 and 2.7."""
+"""Positions that an agent evaluates together: on one core a network of Blokus takes 1.05 ms for one and 4.1
+for four, on two cores 1.05 and 2.2."""
 ENDGAME = 2_000
 """Positions that a game's own solver may try at each leaf: in Blokus it takes 0.3 ms on average, in connect
 four 0.13 at most."""
