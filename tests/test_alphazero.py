@@ -690,3 +690,16 @@ def test_agents_of_runs_are_told_how_far_to_look_ahead(trained, ludus, one_core)
     assert code == 0 and "search+5" in out and folder.name in out
     code, _, err = ludus("eval", str(folder), "--think", "abc", "--games", "4")
     assert code == 2 and "'abc' is neither" in one_line(err)
+
+
+@pytest.mark.parametrize(
+    ("threads", "think", "leaves"), [(1, "1ms", 4), (8, "1ms", 8), (64, "1ms", 16), (8, "64", 4)]
+)
+def test_an_agent_has_a_leaf_for_every_thread(threads, think, leaves, monkeypatch):
+    """Up to 16, and not where that would be half of a search."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    game = games.open("blokus")
+    agent, states = load(game.champion, think=think), BLOKUS.blank(1)
+    BLOKUS.deal(states, seeds.rows(1, 1))
+    agent.choose(states, seeds.rows(1, 1))
+    assert agent.bot.search.leaves == leaves

@@ -1,7 +1,7 @@
 """A search that plays: how long it thinks, and what it chooses."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -37,10 +37,11 @@ class SearchBot:
 
     def __init__(
         self, rules: Rules, simulations: int = 200, c_puct: float = 3.0, first_play_reduction: float = 0.0,
-        evaluate: Evaluator | None = None, utility: Utility = win_share, leaves: int = 1,
-        prior_temperature: float = 1.0, endgame: int = 0,
+        evaluate: Evaluator | None = None, utility: Utility = win_share,
+        leaves: Callable[[], int] = lambda: 1, prior_temperature: float = 1.0, endgame: int = 0,
     ) -> None:  # fmt: skip
-        """leaves: of a single game, so many are evaluated together, if it has many simulations"""
+        """leaves: of a single game, so many are evaluated together, if it has many simulations. Asked when
+        its first search begins"""
         self.rules, self.evaluate, self.utility, self.seconds = rules, evaluate, utility, 0.0
         self.config = SearchConfig(
             simulations, c_puct=c_puct, first_play_reduction=first_play_reduction,
@@ -59,7 +60,7 @@ class SearchBot:
         """What a search finds in each row, all of them side by side."""
         if self.search is None or len(states) > len(self.search.states):
             alone = len(states) == 1  # one game that goes on: what was found of its future is worth keeping
-            leaves = min(self.leaves, max(1, self.config.simulations // SIMULATIONS_PER_LEAF))
+            leaves = min(self.leaves(), max(1, self.config.simulations // SIMULATIONS_PER_LEAF))
             self.search = Search(
                 self.rules, len(states), self.config, self.evaluate, self.utility, alone, leaves
             )
