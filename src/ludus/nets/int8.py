@@ -307,9 +307,10 @@ class Int8Net:
         """Threads share the positions, not the work on each as torch's would."""
         logits = np.empty((len(obs), self.places), np.float32)
         values = np.empty((len(obs), self.values), np.float32)
-        count = min(torch.get_num_threads(), len(obs))
+        threads = torch.get_num_threads()
+        count = min(threads, len(obs))
         ours, *others = zip(*(np.array_split(array, count) for array in (obs, logits, values)), strict=True)
-        elsewhere = [_threads(len(others)).submit(self._look, *part) for part in others]
+        elsewhere = [_threads(threads).submit(self._look, *part) for part in others]
         self._look(*ours)
         for part in elsewhere:
             part.result()
