@@ -439,6 +439,28 @@ def test_pentobis_window_that_dies_is_one_line():
             client.ask("genmove b")
 
 
+IN_VAIN = """
+import os, pathlib, re, socket, sys
+
+style = pathlib.Path(os.environ["HOME"], "GtpStyle", "ApplicationWindow.qml").read_text()
+port = int(re.search(r"127\\.0\\.0\\.1:(\\d+)", style)[1])
+for said in ("ready/0/", "points/1/7", "points/2/-3"):
+    socket.create_connection(("127.0.0.1", port)).close()
+    door = socket.create_connection(("127.0.0.1", port))
+    door.sendall(f"GET /{said} HTTP/1.1\\r\\nHost: here\\r\\n\\r\\n".encode())
+    assert door.makefile("rb").read().endswith(b"0")
+"""
+
+
+def test_a_connection_that_asks_nothing_is_not_answered(tmp_path):
+    """Qt opens one now and then."""
+    shown = tmp_path / "shown"
+    shown.write_text(f"#!{sys.executable}\n{IN_VAIN}")
+    shown.chmod(0o755)
+    with Client([sys.executable, window.__file__, str(shown), "--level", "1"]) as client:
+        assert [client.ask("final_score") for _ in range(2)] == ["B+7", "W+3"]
+
+
 # ---- runs
 
 

@@ -125,6 +125,15 @@ class Window:
 
     def _hear(self) -> tuple[int, str]:
         """How many jobs it has been given and what it says, as it asks what to do next."""
+        while not (request := self._request()):
+            self.asks.close()
+        _, kind, jobs, said = urllib.parse.unquote(request.decode().split()[1]).split("/", 3)
+        if kind == "error":
+            raise Trouble(f"Pentobi says {said!r}")
+        return int(jobs), said
+
+    def _request(self) -> bytes:
+        """The first line of the next connection, or nothing: Qt may open one in vain."""
         while True:
             try:
                 self.asks, _ = self.door.accept()
@@ -132,12 +141,10 @@ class Window:
             except TimeoutError:
                 if self.process.poll() is not None:
                     raise Trouble(f"Pentobi ended with exit code {self.process.returncode}") from None
-        with self.asks.makefile("rb") as lines:
-            request, *_ = itertools.takewhile(bytes.strip, lines)
-        _, kind, jobs, said = urllib.parse.unquote(request.decode().split()[1]).split("/", 3)
-        if kind == "error":
-            raise Trouble(f"Pentobi says {said!r}")
-        return int(jobs), said
+        self.asks.settimeout(10.0)
+        with self.asks.makefile("rb") as lines, contextlib.suppress(OSError):
+            return next(iter([*itertools.takewhile(bytes.strip, lines)]), b"")
+        return b""
 
 
 class Engine:
