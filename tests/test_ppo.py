@@ -17,6 +17,7 @@ from ludus.algos.ppo.device_advantages import device_advantages
 from ludus.algos.ppo.known_gradient import KnownGradient
 from ludus.algos.ppo.learner import PpoLearner
 from ludus.algos.ppo.plain_passes import PlainPasses
+from ludus.algos.ppo.products import product
 from ludus.config import Config as TrainConfig
 from ludus.core.block import Block, Column
 from ludus.core.spec import Part, Spec
@@ -445,7 +446,9 @@ class ByAutograd(PpoLearner):
 @pytest.mark.parametrize("hidden", [(), (16,), (24, 16)])
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_updates_without_autograd_are_those_with_it(monkeypatch, activation, shared, hidden):
+@pytest.mark.parametrize("is_zen", [True, False], ids=["oneDNN", "MKL"])
+def test_updates_without_autograd_are_those_with_it(monkeypatch, is_zen, activation, shared, hidden):
+    monkeypatch.setattr("ludus.algos.ppo.products.IS_ZEN", is_zen and torch.backends.mkldnn.is_available())
     monkeypatch.setattr("ludus.algos.ppo.learner.MANY_THREADS", 1000)
     spec = Spec("bandit", 1, 4, (Part("obs", (3,), FLOAT32),))
     net = NetConfig(hidden=hidden, activation=activation, shared=shared)
@@ -462,6 +465,22 @@ def test_updates_without_autograd_are_those_with_it(monkeypatch, activation, sha
         assert told[0] == pytest.approx(told[1], rel=1e-3, abs=1e-5)
     for name, tensor in weights(other).items():
         torch.testing.assert_close(weights(plain)[name], tensor, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows, inner, columns", [(40, 33, 24), (15, 20, 17), (64, 5, 1), (16, 1, 16)])
+@pytest.mark.parametrize("turned", [True, False])
+def test_products_by_either_library_are_the_same(monkeypatch, turned, rows, inner, columns):
+    torch.manual_seed(rows)
+    a, b = torch.randn(rows, inner), torch.randn(inner, columns)
+    if turned:
+        a, b = a.t().contiguous().t(), b.t().contiguous().t()
+    exact = (a.double() @ b.double()).float()
+    for is_zen in {False, torch.backends.mkldnn.is_available()}:
+        monkeypatch.setattr("ludus.algos.ppo.products.IS_ZEN", is_zen)
+        torch.testing.assert_close(product(a, b), exact, rtol=1e-5, atol=1e-5)
+        out = torch.empty(rows, columns)
+        assert product(a, b, out=out) is out
+        torch.testing.assert_close(out, exact, rtol=1e-5, atol=1e-5)
 
 
 def test_networks_that_are_not_plain_are_left_to_autograd():

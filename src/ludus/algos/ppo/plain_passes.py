@@ -1,5 +1,5 @@
-"""Forward and backward pass of a plain network (an MLP) on a CPU without autograd: torch's matrix products
-and compiled activations.
+"""Forward and backward pass of a plain network (an MLP) on a CPU without autograd, with compiled
+activations.
 
 With autograd and torch's tanh, learning in networks of 256-256 took 1.2 times as long.
 """
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ludus.algos.ppo.activations import activate, activation_gradient
+from ludus.algos.ppo.products import product
 from ludus.nets.net import Net
 
 
@@ -73,7 +74,7 @@ class PlainPasses:
         """The input, then the output of each layer."""
         outs = [x]
         for layer in layers:
-            outs.append(torch.mm(outs[-1], layer.weight.t()))
+            outs.append(product(outs[-1], layer.weight.t()))
             activate(outs[-1].numpy(), layer.bias, self._is_tanh)
         return outs
 
@@ -83,17 +84,17 @@ class PlainPasses:
             activation_gradient(
                 gradient.numpy(), outs[number + 1].numpy(), self._is_tanh, layer.bias_gradient
             )
-            torch.mm(gradient.t(), outs[number], out=layer.weight_gradient)
+            product(gradient.t(), outs[number], out=layer.weight_gradient)
             if number:
-                gradient = torch.mm(gradient, layer.weight)
+                gradient = product(gradient, layer.weight)
 
 
 def _linear(layer: Layer, x: Tensor) -> Tensor:
-    return torch.addmm(torch.from_numpy(layer.bias), x, layer.weight.t())
+    return product(x, layer.weight.t()).add_(torch.from_numpy(layer.bias))
 
 
 def _linear_gradient(layer: Layer, x: Tensor, gradient: Tensor) -> Tensor:
     """The gradient with respect to x; writes those of the layer's parameters."""
-    torch.mm(gradient.t(), x, out=layer.weight_gradient)
+    product(gradient.t(), x, out=layer.weight_gradient)
     torch.sum(gradient, 0, out=torch.from_numpy(layer.bias_gradient))
-    return torch.mm(gradient, layer.weight)
+    return product(gradient, layer.weight)
