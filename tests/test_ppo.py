@@ -446,9 +446,11 @@ class ByAutograd(PpoLearner):
 @pytest.mark.parametrize("hidden", [(), (16,), (24, 16)])
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
-@pytest.mark.parametrize("is_zen", [True, False], ids=["oneDNN", "MKL"])
-def test_updates_without_autograd_are_those_with_it(monkeypatch, is_zen, activation, shared, hidden):
-    monkeypatch.setattr("ludus.algos.ppo.products.IS_ZEN", is_zen and torch.backends.mkldnn.is_available())
+@pytest.mark.parametrize("use_onednn", [True, False], ids=["oneDNN", "MKL"])
+def test_updates_without_autograd_are_those_with_it(monkeypatch, use_onednn, activation, shared, hidden):
+    monkeypatch.setattr(
+        "ludus.algos.ppo.products.USE_ONEDNN", use_onednn and torch.backends.mkldnn.is_available()
+    )
     monkeypatch.setattr("ludus.algos.ppo.learner.MANY_THREADS", 1000)
     spec = Spec("bandit", 1, 4, (Part("obs", (3,), FLOAT32),))
     net = NetConfig(hidden=hidden, activation=activation, shared=shared)
@@ -475,8 +477,8 @@ def test_products_by_either_library_are_the_same(monkeypatch, turned, rows, inne
     if turned:
         a, b = a.t().contiguous().t(), b.t().contiguous().t()
     exact = (a.double() @ b.double()).float()
-    for is_zen in {False, torch.backends.mkldnn.is_available()}:
-        monkeypatch.setattr("ludus.algos.ppo.products.IS_ZEN", is_zen)
+    for use_onednn in {False, torch.backends.mkldnn.is_available()}:
+        monkeypatch.setattr("ludus.algos.ppo.products.USE_ONEDNN", use_onednn)
         torch.testing.assert_close(product(a, b), exact, rtol=1e-5, atol=1e-5)
         out = torch.empty(rows, columns)
         assert product(a, b, out=out) is out

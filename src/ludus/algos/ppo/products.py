@@ -1,8 +1,8 @@
 """Matrix products on a CPU by the faster of the two libraries that torch has for them.
 
-On AMD's Zen CPUs oneDNN is twice as fast as MKL, which `torch.mm` calls: 75 instead of 148 µs for a layer of
-256-256 and a batch of 256 on two cores of a Zen 5. The CPU's name decides, not a measurement: a resumed run
-must round as before.
+On AMD's CPUs MKL, which `torch.mm` calls, leaves AVX-512 unused; oneDNN uses it. A layer of 256-256 and a
+batch of 256 on two cores of a Zen 5 take 148 µs by MKL and 75 by oneDNN (150 if that is limited to AVX2). The
+CPU's kind decides, not a measurement: a resumed run must round as before.
 """
 
 import llvmlite.binding as llvm
@@ -11,12 +11,16 @@ from torch import Tensor
 
 SMALL = 16
 """Below as many rows or columns of the result, calling oneDNN costs more than it saves."""
-IS_ZEN = llvm.get_host_cpu_name().startswith("znver") and torch.backends.mkldnn.is_available()
+USE_ONEDNN = (
+    llvm.get_host_cpu_name().startswith("znver")
+    and llvm.get_host_cpu_features().get("avx512f", False)
+    and torch.backends.mkldnn.is_available()
+)
 
 
 def product(a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
     """a @ b"""
-    if not IS_ZEN or len(a) < SMALL or b.shape[1] < SMALL:
+    if not USE_ONEDNN or len(a) < SMALL or b.shape[1] < SMALL:
         return torch.mm(a, b, out=out)
     # With two threads oneDNN takes twice as long if `a` is transposed; copying it costs less.
     found = torch.ops.mkldnn._linear_pointwise.default(a.contiguous(), b.t(), None, "none", [], "")
