@@ -1,7 +1,7 @@
 """Matrix products on a CPU by the faster of the two libraries that torch has for them.
 
-On AMD's CPUs MKL, which `torch.mm` calls, leaves AVX-512 unused; oneDNN uses it. A layer of 256-256 and a
-batch of 256 on two cores of a Zen 5 take 148 µs by MKL and 75 by oneDNN (150 if that is limited to AVX2). The
+On AMD's CPUs MKL, which `torch.mm` calls, seems to leave AVX-512 unused; oneDNN uses it. A layer of 256-256
+and a batch of 256 on two cores of a Zen 5 take 148 µs by MKL and 75 by oneDNN (150 if limited to AVX2). The
 CPU's kind decides, not a measurement: a resumed run must round as before.
 """
 
