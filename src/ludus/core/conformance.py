@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ludus.core import seeds
+from ludus.core.afterstates import PARTS
 from ludus.core.dice import legal_choice
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Advances, Rules, States
@@ -248,6 +249,25 @@ def advances(rules: Rules) -> None:
         turn, expected = at_once.step(actions), in_parts.step(actions)
 
 
+def afterstates(rules: Rules) -> None:
+    """afterstates of legal actions are described, each from its own decision"""
+    kind = rules.spec.afterstates
+    if kind is None:
+        return
+    shape = (rules.spec.actions, PARTS)
+    demand(kind.combine.shape == shape, f"combine is {kind.combine.shape}, not {shape}")
+    for states, _ in Play(rules).decisions():
+        obs, legal = observation_of(rules, states), legal_of(rules, states)
+        described, starts, places = kind.describe(obs)
+        demand(described.shape == (starts[-1], kind.features), f"described are {described.shape}")
+        demand(bool(np.isfinite(described).all()), "a description is not finite")
+        there = (places[:, np.arange(PARTS), kind.combine] >= 0).all(2)
+        demand(not (legal & ~there).any(), "a legal action leads to an option that is not described")
+        alone, _, own = kind.describe(obs[:1])
+        same = described[places[0][places[0] >= 0]] == alone[own[0][own[0] >= 0]]
+        demand(bool(same.all()), "a description depends on other decisions")
+
+
 def speaks(rules: Rules) -> None:
     """states and actions have a text form that reads back as the same"""
     for states, _ in Play(rules, rows=4).decisions():
@@ -266,7 +286,8 @@ def speaks(rules: Rules) -> None:
 
 
 CHECKS: tuple[Callable[[Rules], None], ...] = (
-    shapes, readers_only_read, ends, alone, seeded, copies, chance, hides, refuses, advances, speaks,
+    shapes, readers_only_read, ends, alone, seeded, copies, chance, hides, refuses, advances, afterstates,
+    speaks,
 )  # fmt: skip
 
 

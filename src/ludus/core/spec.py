@@ -6,6 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from ludus.core.afterstates import Afterstates
+
 Kind = Literal["flat", "board", "image", "tokens"]
 Padding = Literal["blank", "first"]
 
@@ -77,6 +79,8 @@ class Spec:
     places: np.ndarray | None = None
     """int64 [actions]: where an action is made, as a place in [layers, height, width] of the board, flat;
     what has no square comes after. None for actions that aren't made on squares."""
+    afterstates: Afterstates | None = None
+    """What actions lead to, for networks that score that instead of numbers of actions."""
     owned: bool = False
     """Whether a finished game tells who owns each square (`owners`)."""
 

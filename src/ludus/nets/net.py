@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from ludus.core.errors import Usage
 from ludus.core.spec import Spec, image_shape
 from ludus.nets import NetConfig
+from ludus.nets.afterstates import AfterstateHead
 from ludus.nets.parts import PartsReader, channels_first, convolutions, orthogonal
 
 ILLEGAL = -70.0
@@ -37,7 +38,11 @@ class Net(nn.Module):
         width = config.memory or width
         self.value_body = None if config.shared else self._body()[0]
         outputs = int(np.prod(spec.box[0].shape)) if spec.box else spec.actions
-        self.policy = orthogonal(nn.Linear(width, outputs), 0.01)  # near-uniform play at the start
+        self.policy: AfterstateHead | nn.Linear
+        if config.head == "afterstates":
+            self.policy = AfterstateHead(spec, width, config.afterstate)
+        else:
+            self.policy = orthogonal(nn.Linear(width, outputs), 0.01)  # near-uniform play at the start
         self.value = orthogonal(nn.Linear(width, 1), 1.0)
         self.log_std = nn.Parameter(torch.zeros(outputs)) if spec.box else None
         size = self.parts.numbers if self.parts else spec.parts[0].size
@@ -92,7 +97,11 @@ class Net(nn.Module):
         if memory is not None:
             after = self.remember(body, memory)
             body = after.chunk(2, 1)[0]
-        return self.policy(body), self.value_of(x, body), after
+        return self.logits_of(obs, body), self.value_of(x, body), after
+
+    def logits_of(self, obs: Tensor, body: Tensor) -> Tensor:
+        """[B, A]; body: what the policy's layers made of the observations"""
+        return self.policy(obs, body) if isinstance(self.policy, AfterstateHead) else self.policy(body)
 
     def masked(self, logits: Tensor, legal: Tensor) -> Tensor:
         return logits.masked_fill(~legal, ILLEGAL) if legal.shape[1] else logits
@@ -114,7 +123,7 @@ class Net(nn.Module):
             memory = self.remember(body[:, place], memory * ~fresh[:, place, None])
             seen.append(memory.chunk(2, 1)[0])
         flat = torch.stack(seen, 1).flatten(0, 1)
-        return self.policy(flat), self.value_of(obs, flat)
+        return self.logits_of(obs, flat), self.value_of(obs, flat)
 
     def value_of(self, x: Tensor, body: Tensor) -> Tensor:
         """[B]; x: prepared observations, body: what the policy's layers made of them."""

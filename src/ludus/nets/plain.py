@@ -4,11 +4,15 @@ For the small batches of a worker this is several times as fast as torch, and th
 Gives the same numbers as `net.py`, which a test compares.
 """
 
+from typing import cast
+
 import numpy as np
 
+from ludus.core.afterstates import PARTS, Afterstates
 from ludus.core.jit import njit
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig
+from ludus.nets.afterstate_sums import add_relu, score_sums
 from ludus.nets.readers import NumbersReader, PartsReader, Reader, Shapes
 
 
@@ -30,8 +34,22 @@ def shapes(spec: Spec, config: NetConfig) -> Shapes:
                 (f"{body}.{2 * place}.bias", (hidden,)),
             ]
             width = hidden
-    found += [("policy.weight", (spec.actions, width)), ("policy.bias", (spec.actions,))]
+    if config.head == "afterstates":
+        found += head_shapes(spec, config, width)
+    else:
+        found += [("policy.weight", (spec.actions, width)), ("policy.bias", (spec.actions,))]
     return [*found, ("value.weight", (1, width)), ("value.bias", (1,))]
+
+
+def head_shapes(spec: Spec, config: NetConfig, width: int) -> Shapes:
+    assert spec.afterstates is not None
+    parts, features, inner = PARTS, spec.afterstates.features, config.afterstate
+    outer = inner // 2
+    return [
+        ("policy.first", (parts, features, inner)), ("policy.second", (parts, inner, outer)),
+        ("policy.score", (outer,)), ("policy.trunk.weight", (parts * inner + outer, width)),
+        ("policy.trunk.bias", (parts * inner + outer,)),
+    ]  # fmt: skip
 
 
 class PlainPolicy:
@@ -40,6 +58,7 @@ class PlainPolicy:
     def __init__(self, spec: Spec, config: NetConfig) -> None:
         self.spec, self.config = spec, config
         self._shapes, self._reader = shapes(spec, config), make_reader(spec, config)
+        self._afterstates = cast(Afterstates, spec.afterstates)  # if its head scores them
 
     def blank(self) -> dict[str, np.ndarray]:
         """Arrays of the names and shapes that `load_named` needs."""
@@ -54,7 +73,10 @@ class PlainPolicy:
         self.load_named(named)
 
     def load_named(self, named: dict[str, np.ndarray]) -> None:
-        self._policy = self._layers(named, "policy_body", "policy")
+        has_head = self.config.head == "afterstates"
+        self._policy = self._layers(named, "policy_body", "policy.trunk" if has_head else "policy")
+        if has_head:
+            self._head = [named[f"policy.{name}"].copy() for name in ("first", "second", "score")]
         self._value = self._layers(named, "policy_body" if self.config.shared else "value_body", "value")
         self._reader.load(named)
         self._value_mean, self._value_std = named["value_mean"].copy(), named["value_std"].copy()
@@ -74,9 +96,24 @@ class PlainPolicy:
             np.tanh(x, out=x) if self.config.activation == "tanh" else np.maximum(x, 0, out=x)
         return x
 
-    def _logits(self, body: np.ndarray) -> np.ndarray:
+    def _logits(self, obs: np.ndarray, body: np.ndarray) -> np.ndarray:
         weight, bias = self._policy[-1]
-        return body @ weight + bias
+        found = body @ weight + bias
+        return found if self.config.head == "actions" else self._scored(obs, found)
+
+    def _scored(self, obs: np.ndarray, beside: np.ndarray) -> np.ndarray:
+        """As `AfterstateHead` does."""
+        first, second, score = self._head
+        described, starts, places = self._afterstates.describe(obs)
+        embedded = np.empty((len(described), len(score)), np.float32)
+        for k in range(len(first)):
+            part = slice(starts[k], starts[k + 1])
+            seen = described[part] @ first[k]
+            add_relu(seen, beside, places, k)
+            np.matmul(seen, second[k], out=embedded[part])
+        logits = np.zeros((len(obs), self.spec.actions), np.float32)
+        score_sums(embedded, beside, score, places, self._afterstates.combine, logits)
+        return logits
 
     def _points(self, body: np.ndarray) -> np.ndarray:
         weight, bias = self._value[-1]
@@ -84,7 +121,7 @@ class PlainPolicy:
 
     def logits(self, obs: np.ndarray) -> np.ndarray:
         """float32 [N, A], before masking. obs: [N, *obs_shape], or records [N]"""
-        return self._logits(self._body(self._reader.read(obs), self._policy))
+        return self._logits(obs, self._body(self._reader.read(obs), self._policy))
 
     def value(self, obs: np.ndarray, memory: np.ndarray | None = None) -> np.ndarray:
         """Points that the seat to move expects, float32 [N]."""
@@ -94,7 +131,7 @@ class PlainPolicy:
         x = self._reader.read(obs)
         body = self._body(x, self._policy)
         return (
-            self._logits(body),
+            self._logits(obs, body),
             self._points(body if self.config.shared else self._body(x, self._value)),
             None,
         )

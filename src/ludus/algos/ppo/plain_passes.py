@@ -30,7 +30,9 @@ class PlainPasses:
 
     @staticmethod
     def possible(net: Net) -> bool:
-        return not (net.images or net.parts or net.cell or net.log_std is not None)
+        return isinstance(net.policy, nn.Linear) and not (
+            net.images or net.parts or net.cell or net.log_std is not None
+        )
 
     def __init__(self, net: Net, gradients: Mapping[Tensor, Tensor]) -> None:
         """gradients: of each parameter, where to write it"""

@@ -1,0 +1,205 @@
+"""What placements make of the rows: category, outs, room, what is still possible. Read from the observation.
+
+An option is a set of the drawn cards, as bits: those that a row is given.
+"""
+
+import itertools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ludus.core.afterstates import PARTS
+from ludus.core.jit import inner, njit
+from ludus.games.ofc.cards import CARDS
+from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, FIRST_DRAW
+from ludus.games.ofc.observation import CARD_FEATURES, ROW_FEATURES, SEAT_FEATURES, UNSEEN_FEATURES
+from ludus.games.ofc.scoring import ROW_SIZE
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+RANKS, SUITS, COUNTS = 13, 4, 18  # of a row: ranks, jokers, suits
+WINDOWS = np.array([[(rank - top) % RANKS < 5 for rank in range(RANKS)] for top in range(-1, 9)])
+"""Which ranks each straight needs, from A2345 to TJQKA. bool [10, 13]"""
+WINDOW_BITS = (WINDOWS << np.arange(RANKS)).sum(1)
+TWO, THREE, UNSEEN, QUADS = COUNTS, COUNTS + RANKS, COUNTS + 2 * RANKS, COUNTS + 3 * RANKS
+GROUPS, SHAPES = QUADS + 1, 5
+FLUSH, STRAIGHT = GROUPS + 4, GROUPS + 6
+PAIR_OUTS, HIGHEST, FULL, ROOM = STRAIGHT + 3, STRAIGHT + 4, STRAIGHT + 5, STRAIGHT + 6
+MADE = ROOM + 1
+CARDS_HELD, NO_PAIR = MADE + 3 + SHAPES, MADE + 4 + SHAPES
+FEATURES = NO_PAIR + 1
+OPTIONS = 1 << FIRST_DRAW
+GIVEN = (np.arange(OPTIONS)[:, None] >> np.arange(FIRST_DRAW) & 1).astype(np.float32)
+"""Which cards each option gives to a row, [M, 5]."""
+SIZES = np.array(ROW_SIZE, np.float32).reshape(3, 1, 1)
+HEIGHTS = (np.arange(RANKS) / (RANKS - 1)).astype(np.float32)
+
+
+def _combine() -> np.ndarray:
+    """The cards that each action gives to each row, int32 [actions, 3]."""
+    found = np.zeros((ACTIONS, 3), np.int32)
+    for action in range(FIRST_ACTIONS):
+        for card in range(FIRST_DRAW):
+            found[action, action // 3 ** (FIRST_DRAW - 1 - card) % 3] |= 1 << card
+    for code in range(ACTIONS - FIRST_ACTIONS):
+        kept = [card for card in range(3) if card != code % 3]
+        for card, row in zip(kept, (code // 9, code // 3 % 3), strict=True):
+            found[FIRST_ACTIONS + code, row] |= 1 << card
+    return found
+
+
+class Placements:
+    """The contract `Afterstates`."""
+
+    options, features = OPTIONS, FEATURES
+    combine = _combine()
+    constants: tuple[np.ndarray, ...] = (GIVEN, WINDOWS.T.astype(np.float32), SIZES, HEIGHTS)
+
+    def __init__(self, seats: int) -> None:
+        self._drawn = UNSEEN_FEATURES + seats * SEAT_FEATURES
+
+    def describe(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        places = np.empty((len(obs), PARTS, self.options), np.int32)
+        starts = np.zeros(PARTS + 1, np.int64)
+        find_options(obs, self._drawn, places, starts)
+        described = np.empty((starts[-1], FEATURES), np.float32)
+        describe_rows(obs, self._drawn, places, described)
+        return described, starts, places
+
+    def describe_tensor(self, obs: "Tensor", constants: "list[Tensor]") -> "Tensor":
+        x, n, (given, windows, sizes, heights) = obs.float(), len(obs), constants
+        rows = x[:, UNSEEN_FEATURES : UNSEEN_FEATURES + 3 * ROW_FEATURES].reshape(n, 3, 1, ROW_FEATURES)
+        drawn = x[:, self._drawn : self._drawn + FIRST_DRAW * CARD_FEATURES]
+        held = rows[..., :COUNTS] + (given @ drawn.reshape(n, FIRST_DRAW, CARD_FEATURES)).unsqueeze(1)
+        unseen = x[:, CARDS:UNSEEN_FEATURES].reshape(n, 1, 1, RANKS + SUITS) / 4
+        ranks, jokers, suits = held[..., :RANKS], held[..., RANKS : RANKS + 1], held[..., RANKS + 1 :]
+        once, two, three = (ranks >= 1).float(), (ranks == 2).float(), (ranks == 3).float()
+        cards = held[..., : RANKS + 1].sum(-1, keepdim=True)
+        room = sizes - cards
+        full, no_pair = (room == 0).float(), (ranks <= 1).all(-1, keepdim=True).float()
+        outs = once * unseen[..., :RANKS]
+        four = (ranks >= 4).float().sum(-1, keepdim=True)
+        pairs, trips = two.sum(-1, keepdim=True), three.sum(-1, keepdim=True)
+        shapes = [four, pairs, trips, pairs * trips, (pairs == 2).float()]
+        longest = suits.amax(-1, keepdim=True)
+        flush = (longest + jokers == cards).float()
+        suit_outs = ((suits == longest) * unseen[..., RANKS:]).amax(-1, keepdim=True)
+        fits = (once @ windows + jokers >= cards).float() * no_pair
+        missing = ((1 - once) * (unseen[..., :RANKS] > 0)) @ windows * fits
+        straight = fits.amax(-1, keepdim=True)
+        highest = (once * heights).amax(-1, keepdim=True)
+        found = [
+            held, two, three, outs, *shapes,
+            flush, flush * suit_outs / 2,
+            straight, missing.amax(-1, keepdim=True) / 4, missing.sum(-1, keepdim=True) / 10,
+            outs.sum(-1, keepdim=True) / 3, highest, full, room / 5,
+            full * flush, full * straight, full * flush * straight, *(full * shape for shape in shapes),
+            cards / 5, no_pair,
+        ]  # fmt: skip
+        out = x.new_empty((*held.shape[:3], FEATURES))
+        for part, end in zip(found, itertools.accumulate(part.shape[-1] for part in found), strict=True):
+            out[..., end - part.shape[-1] : end] = part
+        return out
+
+
+@njit
+def find_options(obs, drawn, places, starts):
+    """places: int32 [N, 3, M], starts: int64 [4], both written"""
+    fourth, room, found = drawn + 3 * CARD_FEATURES, np.empty(3, np.int64), 0
+    for row in range(3):
+        starts[row] = found
+        for i in range(len(obs)):
+            is_first = False
+            for place in range(fourth, fourth + RANKS + 1):
+                is_first |= obs[i, place] > 0
+            to_place, cards = (FIRST_DRAW, FIRST_DRAW) if is_first else (2, 3)
+            for k in range(3):
+                room[k] = obs[i, UNSEEN_FEATURES + k * ROW_FEATURES + COUNTS]
+            elsewhere = room[0] + room[1] + room[2] - room[row]
+            for option in range(places.shape[2]):
+                given = bits_in(option)
+                fits = given <= room[row] and 0 <= to_place - given <= elsewhere
+                if fits and option < 1 << cards:
+                    places[i, row, option] = found
+                    found += 1
+                else:
+                    places[i, row, option] = -1
+    starts[3] = found
+
+
+@njit
+def describe_rows(obs, drawn, places, out):
+    """out: float32 [P, F], written"""
+    held = np.empty(COUNTS, np.int64)
+    for row in range(3):
+        board = UNSEEN_FEATURES + row * ROW_FEATURES
+        for i in range(len(obs)):
+            for option in range(places.shape[2]):
+                if places[i, row, option] < 0:
+                    continue
+                for k in range(COUNTS):
+                    held[k] = obs[i, board + k]
+                for card in range(FIRST_DRAW):
+                    if option >> card & 1:
+                        for k in range(COUNTS):
+                            held[k] += obs[i, drawn + card * CARD_FEATURES + k]
+                describe_row(held, obs, i, ROW_SIZE[row], out, places[i, row, option])
+
+
+@inner
+def describe_row(held, obs, i, size, out, at):
+    """One row with its new cards. held: int64 [COUNTS]"""
+    once, seen_no_more, pairs, trips, four, cards, outs = 0, 0, 0, 0, 0, held[RANKS], 0.0
+    for rank in range(RANKS):
+        count, unseen = held[rank], np.float32(obs[i, CARDS + rank])
+        cards += count
+        once |= (count > 0) << rank
+        seen_no_more |= (unseen == 0) << rank
+        pairs += count == 2
+        trips += count == 3
+        four += count >= 4
+        out[at, rank] = count
+        out[at, TWO + rank] = count == 2
+        out[at, THREE + rank] = count == 3
+        out[at, UNSEEN + rank] = unseen / 4 if count > 0 else 0
+        outs += unseen / 4 if count > 0 else 0
+    longest, suit_outs = 0, 0.0
+    for suit in range(SUITS):
+        longest = max(longest, held[RANKS + 1 + suit])
+    for suit in range(SUITS):
+        if held[RANKS + 1 + suit] == longest:
+            suit_outs = max(suit_outs, obs[i, CARDS + RANKS + suit] / 4)
+    for k in range(RANKS, COUNTS):
+        out[at, k] = held[k]
+    no_pair = cards - held[RANKS] == bits_in(once)
+    straight, most, total = False, 0, 0
+    for window in WINDOW_BITS:
+        if no_pair and once & ~window == 0:
+            missing = bits_in(window & ~once & ~seen_no_more)
+            straight, most, total = True, max(most, missing), total + missing
+    highest = 0
+    for rank in range(RANKS):
+        highest = rank if once >> rank & 1 else highest
+    flush, full = longest + held[RANKS] == cards, size == cards
+    out[at, QUADS], out[at, GROUPS], out[at, GROUPS + 1] = four, pairs, trips
+    out[at, GROUPS + 2], out[at, GROUPS + 3] = pairs * trips, pairs == 2
+    out[at, FLUSH], out[at, FLUSH + 1] = flush, suit_outs / 2 if flush else 0
+    out[at, STRAIGHT], out[at, STRAIGHT + 1] = straight, most / 4
+    out[at, STRAIGHT + 2] = total / 10
+    out[at, PAIR_OUTS], out[at, HIGHEST] = outs / 3, highest / (RANKS - 1)
+    out[at, FULL], out[at, ROOM] = full, (size - cards) / 5
+    out[at, MADE], out[at, MADE + 1] = full and flush, full and straight
+    out[at, MADE + 2] = full and flush and straight
+    for shape in range(SHAPES):
+        out[at, MADE + 3 + shape] = out[at, QUADS + shape] if full else 0
+    out[at, CARDS_HELD], out[at, NO_PAIR] = cards / 5, no_pair
+
+
+@inner
+def bits_in(bits):
+    found = 0
+    while bits:
+        bits &= bits - 1
+        found += 1
+    return found

@@ -1,0 +1,103 @@
+"""A policy that scores what actions lead to.
+
+Each part of an afterstate is read by two layers of its kind, with what the trunk makes of the whole
+observation; an action's parts are added up and scored: `score . relu(sum of parts + trunk)`.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ludus.core.afterstates import PARTS, Afterstates
+from ludus.core.spec import Spec
+from ludus.nets.afterstate_sums import add_relu, relu_gradient, score_gradients, score_sums
+from ludus.nets.parts import orthogonal
+
+
+class AfterstateHead(nn.Module):
+    combine: Tensor
+
+    def __init__(self, spec: Spec, width: int, inner: int) -> None:
+        """width: of the trunk; inner: of the first layer here"""
+        super().__init__()
+        assert spec.afterstates is not None
+        self.afterstates: Afterstates = spec.afterstates
+        parts, features, outer = PARTS, self.afterstates.features, inner // 2
+        self.widths = [*[inner] * parts, outer]
+        self.trunk = orthogonal(nn.Linear(width, sum(self.widths)), 1.0)
+        self.first = nn.Parameter(_orthogonal(parts, features, inner))
+        self.second = nn.Parameter(_orthogonal(parts, inner, outer))
+        self.score = nn.Parameter(torch.randn(outer) * 0.01)  # near-uniform play at the start
+        self.register_buffer("combine", torch.from_numpy(spec.afterstates.combine).long(), persistent=False)
+        for number, array in enumerate(spec.afterstates.constants):
+            self.register_buffer(f"constant_{number}", torch.from_numpy(array), persistent=False)
+
+    def forward(self, obs: Tensor, body: Tensor) -> Tensor:
+        """Logits [B, A]; those of actions that aren't legal say nothing. body: of the trunk, [B, width]"""
+        beside = self.trunk(body)
+        if obs.is_cuda or torch.compiler.is_compiling():
+            return self.score_all(obs, beside)
+        return CompiledScores.apply(beside, self.first, self.second, self.score, obs, self.afterstates)
+
+    def score_all(self, obs: Tensor, beside: Tensor) -> Tensor:
+        """On any device, of all options whether they are there or not: shapes never change. beside: of the
+        trunk for each part, then for their sum, [B, sum of widths]"""
+        *by_part, last = beside.split(self.widths, 1)
+        constants = [getattr(self, f"constant_{number}") for number in range(len(self.afterstates.constants))]
+        described = self.afterstates.describe_tensor(obs, constants)
+        seen = torch.einsum("bkmf,kfh->bkmh", described, self.first)
+        embedded = torch.einsum(
+            "bkmh,khd->bkmd", torch.relu(seen + torch.stack(by_part, 1).unsqueeze(2)), self.second
+        )
+        total = last.unsqueeze(1)  # [B, A, D]
+        for k in range(PARTS):
+            total = total + embedded[:, k].index_select(1, self.combine[:, k])
+        return torch.relu(total) @ self.score
+
+
+class CompiledScores(torch.autograd.Function):
+    """On a CPU: only of options that are there."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, beside: Tensor, first: Tensor, second: Tensor, score: Tensor, obs: Tensor,
+        afterstates: Afterstates,
+    ) -> Tensor:  # fmt: skip
+        width, combine = first.shape[2], afterstates.combine
+        described, starts, places = afterstates.describe(obs.numpy())
+        parts = [slice(starts[k], starts[k + 1]) for k in range(len(first))]
+        seen, options = torch.empty(len(described), width), torch.from_numpy(described)
+        embedded = torch.empty(len(described), len(score))
+        for k, part in enumerate(parts):
+            torch.mm(options[part], first[k], out=seen[part])
+            add_relu(seen[part].numpy(), beside.numpy(), places, k)
+            torch.mm(seen[part], second[k], out=embedded[part])
+        logits = torch.zeros(len(beside), len(combine))
+        score_sums(embedded.numpy(), beside.numpy(), score.numpy(), places, combine, logits.numpy())
+        ctx.save_for_backward(beside, first, second, score, options, seen, embedded)
+        ctx.how = parts, places, combine
+        return logits
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        beside, first, second, score, options, seen, embedded = ctx.saved_tensors
+        parts, places, combine = ctx.how
+        by_beside, by_embedded = torch.zeros_like(beside), torch.zeros_like(embedded)
+        by_first, by_second, by_score = (torch.zeros_like(tensor) for tensor in (first, second, score))
+        score_gradients(
+            embedded.numpy(), beside.detach().numpy(), score.detach().numpy(), places, combine,
+            gradients[0].contiguous().numpy(), by_embedded.numpy(), by_beside.numpy(), by_score.numpy(),
+        )  # fmt: skip
+        for k, part in enumerate(parts):
+            torch.mm(seen[part].t(), by_embedded[part], out=by_second[k])
+            by_seen = by_embedded[part] @ second[k].t()
+            relu_gradient(by_seen.numpy(), seen[part].numpy(), places, k, by_beside.numpy())
+            torch.mm(options[part].t(), by_seen, out=by_first[k])
+        return by_beside, by_first, by_second, by_score, None, None
+
+
+def _orthogonal(parts: int, inputs: int, outputs: int) -> Tensor:
+    layers = [orthogonal(nn.Linear(inputs, outputs), math.sqrt(2)).weight.detach().T for _ in range(parts)]
+    return torch.stack(layers).contiguous()
