@@ -16,7 +16,7 @@ import torch
 from ludus import algos, games
 from ludus.algos import Opponent, Plan, alphazero, ppo
 from ludus.algos.alphazero.actor import SelfPlay
-from ludus.algos.alphazero.evaluators import CpuNetwork, DeviceNetwork, PlayingCopies
+from ludus.algos.alphazero.evaluators import DeviceNetwork, PlayingCopies
 from ludus.algos.alphazero.learner import AlphaZeroLearner
 from ludus.algos.cuda_graph import copied
 from ludus.algos.ppo.central import DeviceBlock, DevicePolicy, Playing
@@ -24,7 +24,7 @@ from ludus.algos.ppo.learner import PpoLearner
 from ludus.config import resolve
 from ludus.core import seeds
 from ludus.core.block import Block, Column
-from ludus.core.conformance import Play
+from ludus.core.conformance import Play, legal_of, observation_of
 from ludus.core.spec import Part, Spec
 from ludus.core.table import Table
 from ludus.games import blokus
@@ -194,6 +194,23 @@ def check_vectors(device: torch.device) -> None:
     check("vectors are played and learned", all(np.isfinite(list(losses.values()))), losses["policy/kl"])
 
 
+def check_afterstates(device: torch.device) -> None:
+    """A GPU scores all options of a decision, a CPU only those that there are."""
+    rules = games.open("ofc").native("checked").rules
+    net = Net(rules.spec, NetConfig(hidden=(64,), head="afterstates"))
+    farthest = 0.0
+    for states, _ in Play(rules, rows=256).decisions(10):
+        obs, legal = (
+            torch.from_numpy(observation_of(rules, states)),
+            torch.from_numpy(legal_of(rules, states)),
+        )
+        with torch.no_grad():
+            right = net.cpu()(obs, legal)[0]
+            found = net.to(device)(obs.to(device), legal.to(device))[0].cpu()
+        farthest = max(farthest, float((found - right).abs().max()))
+    check("afterstates are scored alike", farthest < 0.01, farthest)
+
+
 def check_memory(device: torch.device) -> None:
     """A network with memory plays in a recorded graph by the memories that its block keeps."""
     config = dataclasses.replace(resolve("connect4", algo="ppo"), net=NetConfig(hidden=(32,), memory=16))
@@ -270,19 +287,20 @@ def check_precision(device: torch.device, rows: int = 192) -> None:
     game = games.open("blokus").native("checked")
     rules, folder = game.rules, Path(blokus.__file__).parent / "champion"
     weights, config = read_weights(folder), read_config(folder)
-    whole, net = CpuNetwork(rules, config.net), BoardNet(rules.spec, config.net)
-    whole.load_named(weights)
+    net = BoardNet(rules.spec, config.net)
     net.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    whole = DeviceNetwork(rules, PlayingCopies(net), rows)  # float32 on the CPU
     net.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     copies = PlayingCopies(net)
     if device.type == "cuda":
         obs = np.zeros((rows, *rules.spec.obs_shape), rules.spec.obs_dtype)
         copies.fuse(torch.from_numpy(obs).to(device))
     states = np.concatenate([some[:8] for some, _ in Play(rules, rows=8).decisions(24)])
-    policy, value = policy_and_value(rules, whole, states)
     network, parts = DeviceNetwork(rules, copies, rows), np.split(states, [1, 65, 130])
-    found = [policy_and_value(rules, network, some) for some in parts]
-    half_policy, half_value = (np.concatenate(one) for one in zip(*found, strict=True))
+    (policy, value), (half_policy, half_value) = (
+        map(np.concatenate, zip(*(policy_and_value(rules, one, some) for some in parts), strict=True))
+        for one in (whole, network)
+    )
     apart = np.abs(policy - half_policy).sum(1) / 2  # total variation
     worth = np.abs(value - half_value).max(1)
     seen = (
@@ -317,6 +335,7 @@ def main() -> None:
     check_policy(torch.device(device))
     check_vectors(torch.device(device))
     check_memory(torch.device(device))
+    check_afterstates(torch.device(device))
     check_publish(torch.device(device))
     check_precision(torch.device(device))
     print(f"WRONG: {'; '.join(failed)}" if failed else "all is well")
