@@ -295,6 +295,13 @@ def test_eval_ranks_bots(ludus):
     assert re.search(r"random +greedy +-0\.\d+ ± 0\.\d+", out) and "ranking: greedy > random" in out
 
 
+def test_a_long_match_into_a_file_says_how_far_it_is(ludus, monkeypatch):
+    monkeypatch.setattr("ludus.commands.eval.TOLD_EVERY_S", 0.0)
+    code, out, err = ludus("eval", "tictactoe", "--bots", "random", "--against", "greedy", "--games", "400")
+    assert code == 0 and "played after" not in out
+    assert "random - greedy: 100% played after 0 min" in err
+
+
 def test_eval_without_look_ahead_plays_as_many_games_as_bots_do(ludus):
     code, out, err = ludus("eval", "connect4", "--bots", "champion+0", "--against", "random")
     assert code == 0, err

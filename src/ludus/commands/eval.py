@@ -1,6 +1,7 @@
 """`ludus eval`: matches between bots and agents of runs: who wins what from whom, and how sure that is."""
 
 import math
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ from ludus.store.run import read_config, read_weights
 console = Console(highlight=False, emoji=False)
 HANDS, GAMES, FEW_GAMES = 10_000, 1_000, 200
 """Of a match; few if somebody thinks long."""
+TOLD_EVERY_S = 60.0
+"""How often a match that nobody watches says how far it is."""
 
 
 def evaluate_run(
@@ -189,14 +192,33 @@ def _heading(game: Game, plays: str, how: MatchOptions) -> str:
 
 @contextmanager
 def _progress(game: Game, names: Sequence[str]) -> Iterator[match.Report]:
-    """A bar for one match, if somebody watches."""
+    """A bar for one match on a terminal; elsewhere, as in a log file, a line a minute on stderr."""
+    name = " - ".join(_label(game, name) for name in names)
+    if not console.is_terminal:
+        yield _minutely(name)
+        return
     columns = (
         SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20),
         TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(" - ".join(_label(game, name) for name in names), total=1.0)
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=1.0)
         yield lambda share: bar.update(task, completed=share)
+
+
+def _minutely(name: str) -> match.Report:
+    start = told = time.monotonic()
+
+    def report(share: float) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= TOLD_EVERY_S:
+            told = now
+            print(
+                f"{name}: {share:.0%} played after {(now - start) / 60:.0f} min", file=sys.stderr, flush=True
+            )
+
+    return report
 
 
 def _show(game: Game, duels: list[Duel]) -> None:
