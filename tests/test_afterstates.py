@@ -6,7 +6,7 @@ import torch
 
 from ludus import games
 from ludus.core import seeds
-from ludus.core.conformance import legal_of, observation_of
+from ludus.core.conformance import described_by, legal_of, observation_of
 from ludus.core.errors import Usage
 from ludus.core.rules import RandomBot, Rules, States
 from ludus.games.ofc import afterstates as ofc
@@ -57,7 +57,7 @@ def make_net(rules: Rules, config: NetConfig = CONFIG) -> Net:
 def test_a_description_is_of_the_row_that_the_placement_makes(rules):
     """Whichever action is taken: its cards, and what they make of a row that is complete."""
     states, kind = positions(rules), rules.spec.afterstates
-    described, _, places = kind.describe(observation_of(rules, states))
+    described, places = described_by(kind, observation_of(rules, states))
     legal, rng, complete = legal_of(rules, states), np.random.default_rng(3), 0
     for i in range(len(states)):
         action = rng.choice(np.flatnonzero(legal[i]))
@@ -75,10 +75,10 @@ def test_a_description_is_of_the_row_that_the_placement_makes(rules):
             if count[row] == 5 and len(naturals) == 5:
                 complete += 1
                 made = best(cards, 5) // 16**5
-                assert seen[ofc.MADE] == (made in (FLUSH, STRAIGHT_FLUSH, ROYAL))
-                assert seen[ofc.MADE + 1] == (made in (STRAIGHT, STRAIGHT_FLUSH, ROYAL))
-                assert seen[ofc.MADE + 3 + 3] == (made == FULL_HOUSE)
-                assert seen[ofc.MADE + 3 + 4] == (made == TWO_PAIR)
+                assert seen[ofc.MADE_FLUSH] == (made in (FLUSH, STRAIGHT_FLUSH, ROYAL))
+                assert seen[ofc.MADE_STRAIGHT] == (made in (STRAIGHT, STRAIGHT_FLUSH, ROYAL))
+                assert seen[ofc.MADE + ofc.FULL_HOUSE - ofc.QUADS] == (made == FULL_HOUSE)
+                assert seen[ofc.MADE + ofc.TWO_PAIRS - ofc.QUADS] == (made == TWO_PAIR)
     assert complete > 20  # else nothing was compared
 
 
@@ -86,7 +86,7 @@ def test_outs_are_cards_that_may_still_come():
     rules = games.open("ofc").native("played").rules
     states = positions(rules, 400)
     obs, kind = observation_of(rules, states), rules.spec.afterstates
-    described, _, places = kind.describe(obs)
+    described, places = described_by(kind, obs)
     for i in range(len(states)):
         unseen = obs[i, 54:67].astype(np.float32) / 4
         for row in range(3):
@@ -99,7 +99,7 @@ def test_outs_are_cards_that_may_still_come():
 
 def test_it_is_described_alike_on_any_device(rules):
     obs, kind = observation_of(rules, positions(rules)), rules.spec.afterstates
-    described, _, places = kind.describe(obs)
+    described, places = described_by(kind, obs)
     constants = [torch.from_numpy(array) for array in kind.constants]
     dense = kind.describe_tensor(torch.from_numpy(obs), constants).numpy()
     there = places >= 0
@@ -109,7 +109,9 @@ def test_it_is_described_alike_on_any_device(rules):
 # ---- networks that score it
 
 
-def test_compiled_scores_and_their_gradients_are_those_of_torch(rules):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_compiled_scores_and_their_gradients_are_those_of_torch(rules, threads, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     states, net = positions(rules), make_net(rules)
     head, obs = net.policy, torch.from_numpy(observation_of(rules, states))
     assert isinstance(head, AfterstateHead)

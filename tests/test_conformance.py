@@ -1,5 +1,7 @@
 """Every game that is found keeps the contract, and each check finds what it is there for."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -234,7 +236,62 @@ class AdvancesWrongly(TicTacToe):
         return len(ended)
 
 
+class Squares:
+    """Afterstates of which the first part is the square that is taken."""
+
+    options, features, constants = 9, 1, ()
+    combine = np.stack([np.arange(9), np.zeros(9), np.zeros(9)], 1).astype(np.int32)
+
+    def find(self, obs):
+        places, n = np.full((len(obs), 3, 9), -1, np.int32), len(obs)
+        places[:, 0] = np.arange(9 * n).reshape(n, 9)
+        places[:, 1, 0], places[:, 2, 0] = 9 * n + np.arange(n), 10 * n + np.arange(n)
+        return places, n * np.array([0, 9, 10, 11])
+
+    def describe(self, obs, places, out):
+        out[:] = 1
+
+
+class MissesSquares(Squares):
+    def find(self, obs):
+        places, starts = super().find(obs)
+        places[:, 0, 4] = -1
+        return places, starts
+
+
+class CountsNeighbours(Squares):
+    def describe(self, obs, places, out):
+        out[:] = len(obs)
+
+
+class DescribesHalf(Squares):
+    def describe(self, obs, places, out):
+        out[::2] = 1
+
+
+class WithAfterstates(TicTacToe):
+    afterstates: type = Squares
+
+    def __init__(self):
+        self.spec = dataclasses.replace(TicTacToe.spec, afterstates=self.afterstates())
+
+
+class MissesOptions(WithAfterstates):
+    afterstates = MissesSquares
+
+
+class DescribesNeighbours(WithAfterstates):
+    afterstates = CountsNeighbours
+
+
+class LeavesDescriptionsOut(WithAfterstates):
+    afterstates = DescribesHalf
+
+
 BREAKS = {
+    MissesOptions: ("afterstates", "an option that is not described"),
+    DescribesNeighbours: ("afterstates", "depends on other decisions"),
+    LeavesDescriptionsOut: ("afterstates", "not written in full"),
     AdvancesWrongly: ("advances", "another reward"),
     WrongSeatType: ("shapes", "seat must give int8"),
     SeatOutOfRange: ("shapes", "of 2 seats"),
@@ -270,6 +327,10 @@ def test_a_broken_promise_is_found(broken, monkeypatch):
     [(promised, problem)] = conformance.check(broken())
     assert promised == promise.__doc__.strip()
     assert problem is not None and said in problem
+
+
+def test_afterstates_that_keep_their_promise_pass():
+    conformance.afterstates(WithAfterstates())
 
 
 def test_a_table_that_takes_anything_is_found(monkeypatch):

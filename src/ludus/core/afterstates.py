@@ -28,12 +28,19 @@ class Afterstates(Protocol):
     constants: tuple[np.ndarray, ...]
     """float32: what `describe_tensor` needs on its device."""
 
-    def describe(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Features of the options that legal actions lead to, float32 [P, F], ordered by part, decision and
-        option; where those of each part begin and the last ends, int64 [K + 1]; and which of the P each
-        option is, int32 [N, K, M], -1 for none. obs: [N, *obs_shape]"""
+    def find(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the options that legal actions lead to, int32 [N, K, M], -1 for none, counted by part,
+        then decision, then option; where those of each part begin and the last end, int64 [K + 1].
+
+        obs: [N, *obs_shape]
+        """
+        ...
+
+    def describe(self, obs: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
+        """Put the features of each option at its number. places: as `find` gives them for these decisions;
+        out: float32 [P, F]"""
         ...
 
     def describe_tensor(self, obs: "Tensor", constants: "list[Tensor]") -> "Tensor":
-        """The same on any device, float32 [N, K, M, F]; options that aren't there have any numbers."""
+        """Features on any device, float32 [N, K, M, F]; options that aren't there have any numbers."""
         ...

@@ -11,32 +11,36 @@ from ludus.core.jit import FAST_WITH_NAN, njit
 
 
 @njit(fastmath=FAST_WITH_NAN)
-def add_relu(seen, beside, places, part):
-    """seen: float32 [P, H] of one part's options, written: relu(seen + its decision's beside)"""
-    at, width = 0, seen.shape[1]
+def add_relu(seen, beside, places):
+    """seen: float32 [P, H], written: relu(seen + what the trunk says to that part of that decision)"""
+    width = seen.shape[1]
     for i in range(len(beside)):
-        mine = beside[i, part * width : (part + 1) * width]
-        for option in range(places.shape[2]):
-            if places[i, part, option] >= 0:
+        for part in range(places.shape[1]):
+            mine = beside[i, part * width : (part + 1) * width]
+            for option in range(places.shape[2]):
+                at = places[i, part, option]
+                if at < 0:
+                    continue
                 for h in range(width):
                     total = seen[at, h] + mine[h]
                     seen[at, h] = np.float32(0) if total < 0 else total
-                at += 1
 
 
 @njit(fastmath=FAST_WITH_NAN)
-def relu_gradient(gradient, out, places, part, by_beside):
+def relu_gradients(gradient, out, places, by_beside):
     """gradient: float32 [P, H], written: 0 where `out`, of `add_relu`, is. by_beside: added to"""
-    at, width = 0, out.shape[1]
+    width = out.shape[1]
     for i in range(len(by_beside)):
-        by_mine = by_beside[i, part * width : (part + 1) * width]
-        for option in range(places.shape[2]):
-            if places[i, part, option] >= 0:
+        for part in range(places.shape[1]):
+            mine = by_beside[i, part * width : (part + 1) * width]
+            for option in range(places.shape[2]):
+                at = places[i, part, option]
+                if at < 0:
+                    continue
                 for h in range(width):
                     slope = np.float32(0) if out[at, h] == 0 else gradient[at, h]
                     gradient[at, h] = slope
-                    by_mine[h] += slope
-                at += 1
+                    mine[h] += slope
 
 
 @njit(fastmath=FAST_WITH_NAN)

@@ -104,13 +104,17 @@ class PlainPolicy:
     def _scored(self, obs: np.ndarray, beside: np.ndarray) -> np.ndarray:
         """As `AfterstateHead` does."""
         first, second, score = self._head
-        described, starts, places = self._afterstates.describe(obs)
-        embedded = np.empty((len(described), len(score)), np.float32)
-        for k in range(len(first)):
-            part = slice(starts[k], starts[k + 1])
-            seen = described[part] @ first[k]
-            add_relu(seen, beside, places, k)
-            np.matmul(seen, second[k], out=embedded[part])
+        places, starts = self._afterstates.find(obs)
+        parts = [slice(starts[k], starts[k + 1]) for k in range(PARTS)]
+        described, seen, embedded = (
+            np.empty((starts[-1], width), np.float32) for width in (*first.shape[1:], len(score))
+        )
+        self._afterstates.describe(obs, places, described)
+        for k, part in enumerate(parts):
+            np.matmul(described[part], first[k], out=seen[part])
+        add_relu(seen, beside, places)
+        for k, part in enumerate(parts):
+            np.matmul(seen[part], second[k], out=embedded[part])
         logits = np.zeros((len(obs), self.spec.actions), np.float32)
         score_sums(embedded, beside, score, places, self._afterstates.combine, logits)
         return logits

@@ -22,13 +22,15 @@ RANKS, SUITS, COUNTS = 13, 4, 18  # of a row: ranks, jokers, suits
 WINDOWS = np.array([[(rank - top) % RANKS < 5 for rank in range(RANKS)] for top in range(-1, 9)])
 """Which ranks each straight needs, from A2345 to TJQKA. bool [10, 13]"""
 WINDOW_BITS = (WINDOWS << np.arange(RANKS)).sum(1)
-TWO, THREE, UNSEEN, QUADS = COUNTS, COUNTS + RANKS, COUNTS + 2 * RANKS, COUNTS + 3 * RANKS
-GROUPS, SHAPES = QUADS + 1, 5
-FLUSH, STRAIGHT = GROUPS + 4, GROUPS + 6
-PAIR_OUTS, HIGHEST, FULL, ROOM = STRAIGHT + 3, STRAIGHT + 4, STRAIGHT + 5, STRAIGHT + 6
-MADE = ROOM + 1
-CARDS_HELD, NO_PAIR = MADE + 3 + SHAPES, MADE + 4 + SHAPES
-FEATURES = NO_PAIR + 1
+
+# Where a description has what; docs/ofc.md lists it.
+TWO, THREE, UNSEEN = COUNTS, COUNTS + RANKS, COUNTS + 2 * RANKS
+QUADS, PAIRS, TRIPS, FULL_HOUSE, TWO_PAIRS = range(57, 62)
+FLUSH, FLUSH_OUTS, STRAIGHT, MOST_MISSING, ALL_MISSING = range(62, 67)
+PAIR_OUTS, HIGHEST, FULL, ROOM = range(67, 71)
+MADE_FLUSH, MADE_STRAIGHT, MADE_STRAIGHT_FLUSH, MADE = range(71, 75)  # the last: QUADS to TWO_PAIRS
+CARDS_HELD, NO_PAIR, FEATURES = range(79, 82)
+
 OPTIONS = 1 << FIRST_DRAW
 GIVEN = (np.arange(OPTIONS)[:, None] >> np.arange(FIRST_DRAW) & 1).astype(np.float32)
 """Which cards each option gives to a row, [M, 5]."""
@@ -59,13 +61,14 @@ class Placements:
     def __init__(self, seats: int) -> None:
         self._drawn = UNSEEN_FEATURES + seats * SEAT_FEATURES
 
-    def describe(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def find(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         places = np.empty((len(obs), PARTS, self.options), np.int32)
         starts = np.zeros(PARTS + 1, np.int64)
         find_options(obs, self._drawn, places, starts)
-        described = np.empty((starts[-1], FEATURES), np.float32)
-        describe_rows(obs, self._drawn, places, described)
-        return described, starts, places
+        return places, starts
+
+    def describe(self, obs: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
+        describe_rows(obs, self._drawn, places, out)
 
     def describe_tensor(self, obs: "Tensor", constants: "list[Tensor]") -> "Tensor":
         x, n, (given, windows, sizes, heights) = obs.float(), len(obs), constants
@@ -182,17 +185,16 @@ def describe_row(held, obs, i, size, out, at):
     for rank in range(RANKS):
         highest = rank if once >> rank & 1 else highest
     flush, full = longest + held[RANKS] == cards, size == cards
-    out[at, QUADS], out[at, GROUPS], out[at, GROUPS + 1] = four, pairs, trips
-    out[at, GROUPS + 2], out[at, GROUPS + 3] = pairs * trips, pairs == 2
-    out[at, FLUSH], out[at, FLUSH + 1] = flush, suit_outs / 2 if flush else 0
-    out[at, STRAIGHT], out[at, STRAIGHT + 1] = straight, most / 4
-    out[at, STRAIGHT + 2] = total / 10
+    out[at, QUADS], out[at, PAIRS], out[at, TRIPS] = four, pairs, trips
+    out[at, FULL_HOUSE], out[at, TWO_PAIRS] = pairs * trips, pairs == 2
+    out[at, FLUSH], out[at, FLUSH_OUTS] = flush, suit_outs / 2 if flush else 0
+    out[at, STRAIGHT], out[at, MOST_MISSING], out[at, ALL_MISSING] = straight, most / 4, total / 10
     out[at, PAIR_OUTS], out[at, HIGHEST] = outs / 3, highest / (RANKS - 1)
     out[at, FULL], out[at, ROOM] = full, (size - cards) / 5
-    out[at, MADE], out[at, MADE + 1] = full and flush, full and straight
-    out[at, MADE + 2] = full and flush and straight
-    for shape in range(SHAPES):
-        out[at, MADE + 3 + shape] = out[at, QUADS + shape] if full else 0
+    out[at, MADE_FLUSH], out[at, MADE_STRAIGHT] = full and flush, full and straight
+    out[at, MADE_STRAIGHT_FLUSH] = full and flush and straight
+    for shape in range(TWO_PAIRS + 1 - QUADS):
+        out[at, MADE + shape] = out[at, QUADS + shape] if full else 0
     out[at, CARDS_HELD], out[at, NO_PAIR] = cards / 5, no_pair
 
 
