@@ -61,7 +61,7 @@ def test_a_game_lists_its_switches_with_help(ludus):
 
 def test_check_passes_a_good_game(ludus):
     code, out, _ = ludus("games", "--check", "tictactoe")
-    assert code == 0 and out.count("ok ") == 12 and "broken" not in out
+    assert code == 0 and out.count("ok ") == 13 and "broken" not in out
 
 
 BROKEN_GAME = '''
@@ -84,7 +84,7 @@ def test_check_names_what_a_users_game_breaks(ludus, tmp_path):
     code, out, err = ludus("games", "--check", "generous_game")
     assert code == 1
     assert re.search(r"broken +games end.*scores of a zero-sum game add up to \[2", out)
-    assert one_line(err) == "ludus: generous_game breaks 1 of 12 promises"
+    assert one_line(err) == "ludus: generous_game breaks 1 of 13 promises"
 
 
 # ---- bad input

@@ -4,24 +4,17 @@ Each part of an afterstate is read by two layers of its kind, with what the trun
 observation; an action's parts are added up and scored: `score . relu(sum of parts + trunk)`.
 """
 
-import functools
-import itertools
 import math
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ludus import machine
 from ludus.core.afterstates import PARTS, Afterstates
 from ludus.core.spec import Spec
 from ludus.nets.afterstate_sums import add_relu, relu_gradients, score_gradients, score_sums
 from ludus.nets.parts import orthogonal
-
-T = TypeVar("T")
 
 
 class AfterstateHead(nn.Module):
@@ -66,7 +59,7 @@ class AfterstateHead(nn.Module):
 
 
 class CompiledScores(torch.autograd.Function):
-    """On a CPU: only of options that are there. Decisions are shared among as many threads as torch has."""
+    """On a CPU: only of options that are there."""
 
     @staticmethod
     def forward(
@@ -74,51 +67,37 @@ class CompiledScores(torch.autograd.Function):
         afterstates: Afterstates,
     ) -> Tensor:  # fmt: skip
         places, starts = afterstates.find(obs.numpy())
-        parts = [slice(starts[k], starts[k + 1]) for k in range(len(first))]
+        parts = [slice(starts[k], starts[k + 1]) for k in range(PARTS)]
         described, seen, embedded = (
-            torch.empty(int(starts[-1]), width) for width in (first.shape[1], first.shape[2], len(score))
+            torch.empty(int(starts[-1]), width) for width in (*first.shape[1:], len(score))
         )
         logits = torch.zeros(len(obs), len(afterstates.combine))
-        # As arrays, which threads can share: torch's rules of gradients are another thread's own.
-        seen_obs, mine, weight, options, hidden, outputs, scores = _arrays(
-            obs, beside, score, described, seen, embedded, logits
-        )
-        _share(len(obs), lambda rows: afterstates.describe(seen_obs[rows], places[rows], options))
+        afterstates.describe(obs.numpy(), places, described.numpy())
         for k, part in enumerate(parts):
             torch.mm(described[part], first[k], out=seen[part])
-        _share(len(obs), lambda rows: add_relu(hidden, mine[rows], places[rows]))
+        add_relu(seen.numpy(), beside.numpy(), places)
         for k, part in enumerate(parts):
             torch.mm(seen[part], second[k], out=embedded[part])
-        combine = afterstates.combine
-        _share(
-            len(obs),
-            lambda rows: score_sums(outputs, mine[rows], weight, places[rows], combine, scores[rows]),
-        )
+        score_sums(*_arrays(embedded, beside, score), places, afterstates.combine, logits.numpy())
         ctx.save_for_backward(beside, first, second, score, described, seen, embedded)
-        ctx.how = parts, places, combine
+        ctx.how = parts, places, afterstates.combine
         return logits
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         beside, first, second, score, described, seen, embedded = ctx.saved_tensors
         parts, places, combine = ctx.how
-        by_beside, by_seen, by_embedded = (torch.zeros_like(one) for one in (beside, seen, embedded))
-        mine, weight, hidden, outputs, slopes = _arrays(
-            beside, score, seen, embedded, gradients[0].contiguous()
+        by_beside, by_first, by_second, by_score, by_seen, by_embedded = (
+            torch.zeros_like(one) for one in (beside, first, second, score, seen, embedded)
         )
-        by_mine, by_hidden, by_outputs = _arrays(by_beside, by_seen, by_embedded)
-
-        def score_rows(rows: slice) -> np.ndarray:
-            by_score, how = np.zeros_like(weight), (places[rows], combine, slopes[rows])
-            score_gradients(outputs, mine[rows], weight, *how, by_outputs, by_mine[rows], by_score)
-            return by_score
-
-        by_score = torch.from_numpy(np.sum(_share(len(mine), score_rows), 0))
-        by_first, by_second = torch.empty_like(first), torch.empty_like(second)
+        score_gradients(
+            *_arrays(embedded, beside, score), places, combine,
+            *_arrays(gradients[0].contiguous(), by_embedded, by_beside, by_score),
+        )  # fmt: skip
         for k, part in enumerate(parts):
             torch.mm(seen[part].t(), by_embedded[part], out=by_second[k])
             torch.mm(by_embedded[part], second[k].t(), out=by_seen[part])
-        _share(len(mine), lambda rows: relu_gradients(by_hidden, hidden, places[rows], by_mine[rows]))
+        relu_gradients(by_seen.numpy(), seen.numpy(), places, by_beside.numpy())
         for k, part in enumerate(parts):
             torch.mm(described[part].t(), by_seen[part], out=by_first[k])
         return by_beside, by_first, by_second, by_score, None, None
@@ -126,19 +105,6 @@ class CompiledScores(torch.autograd.Function):
 
 def _arrays(*tensors: Tensor) -> list[np.ndarray]:
     return [tensor.detach().numpy() for tensor in tensors]
-
-
-def _share(count: int, work: Callable[[slice], T]) -> list[T]:
-    """Compiled work on `count` decisions."""
-    threads = torch.get_num_threads()
-    edges = np.linspace(0, count, threads + 1, dtype=np.int64)
-    slices = [slice(start, end) for start, end in itertools.pairwise(edges)]
-    return [work(slices[0])] if threads == 1 else list(_pool().map(work, slices))
-
-
-@functools.cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(machine.usable_cores())
 
 
 def _orthogonal(parts: int, inputs: int, outputs: int) -> Tensor:
