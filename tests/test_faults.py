@@ -184,8 +184,9 @@ def test_every_process_of_a_match_has_one_thread_for_its_matrix_products(monkeyp
             for child in psutil.Process().children():
                 if child.pid not in known:
                     try:
-                        if "multiprocessing.spawn" in " ".join(child.cmdline()):
-                            seen[child.pid] = child.environ()
+                        is_ours = "multiprocessing.spawn" in " ".join(child.cmdline())
+                        if is_ours and (environ := child.environ()):  # one that just ended has none any more
+                            seen[child.pid] = environ
                     except psutil.Error:
                         pass
 
