@@ -8,8 +8,10 @@ which the policy plays all seats say what the difference is worth. The sum of th
 sessions tell as much as some 50,000 hands of a match.
 """
 
+import os
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from typing import Annotated
 
 import numpy as np
@@ -21,7 +23,7 @@ from ludus.algos.agent import LookAhead
 from ludus.core import seeds
 from ludus.core.rules import Bot, Rules, States, Streams
 from ludus.core.statistics import margin
-from ludus.processes import make_context
+from ludus.processes import ONE_THREAD
 
 STREETS = 4
 """The last one is exact for everybody."""
@@ -75,7 +77,8 @@ def play(options: Options, session: int) -> np.ndarray:
 
 def main() -> None:
     options = tyro.cli(Options, description=__doc__)
-    with ProcessPoolExecutor(machine.usable_cores(), mp_context=make_context("spawn")) as pool:
+    os.environ.update(ONE_THREAD)  # for the processes
+    with ProcessPoolExecutor(machine.usable_cores(), mp_context=get_context("spawn")) as pool:
         jobs = [pool.submit(play, options, session) for session in range(options.sessions)]
         found = np.array([job.result() for job in jobs])
     worth, hands, normal = found[:, :STREETS], found[:, STREETS].sum(), found[:, STREETS + 1].sum()
