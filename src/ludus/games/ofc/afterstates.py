@@ -11,6 +11,7 @@ import numpy as np
 from ludus.core.afterstates import PARTS
 from ludus.core.jit import inner, njit
 from ludus.games.ofc.cards import CARDS
+from ludus.games.ofc.cores import card_count
 from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, FIRST_DRAW
 from ludus.games.ofc.observation import CARD_FEATURES, ROW_FEATURES, SEAT_FEATURES, UNSEEN_FEATURES
 from ludus.games.ofc.scoring import ROW_SIZE
@@ -121,7 +122,7 @@ def find_options(obs, drawn, places, starts):
                 room[k] = obs[i, UNSEEN_FEATURES + k * ROW_FEATURES + COUNTS]
             elsewhere = room[0] + room[1] + room[2] - room[row]
             for option in range(places.shape[2]):
-                given = bits_in(option)
+                given = card_count(option)
                 fits = given <= room[row] and 0 <= to_place - given <= elsewhere
                 if fits and option < 1 << cards:
                     places[i, row, option] = found
@@ -175,11 +176,11 @@ def describe_row(held, obs, i, size, out, at):
             suit_outs = max(suit_outs, obs[i, CARDS + RANKS + suit] / 4)
     for k in range(RANKS, COUNTS):
         out[at, k] = held[k]
-    no_pair = cards - held[RANKS] == bits_in(once)
+    no_pair = cards - held[RANKS] == card_count(once)
     straight, most, total = False, 0, 0
     for window in WINDOW_BITS:
         if no_pair and once & ~window == 0:
-            missing = bits_in(window & ~once & ~seen_no_more)
+            missing = card_count(window & ~once & ~seen_no_more)
             straight, most, total = True, max(most, missing), total + missing
     highest = 0
     for rank in range(RANKS):
@@ -196,12 +197,3 @@ def describe_row(held, obs, i, size, out, at):
     for shape in range(TWO_PAIRS + 1 - QUADS):
         out[at, MADE + shape] = out[at, QUADS + shape] if full else 0
     out[at, CARDS_HELD], out[at, NO_PAIR] = cards / 5, no_pair
-
-
-@inner
-def bits_in(bits):
-    found = 0
-    while bits:
-        bits &= bits - 1
-        found += 1
-    return found
