@@ -6,7 +6,8 @@ import torch
 
 from ludus import games
 from ludus.core import seeds
-from ludus.core.conformance import described_by, legal_of, observation_of
+from ludus.core.afterstates import described
+from ludus.core.conformance import legal_of, observation_of
 from ludus.core.errors import Usage
 from ludus.core.rules import RandomBot, Rules, States
 from ludus.games.ofc import afterstates as ofc
@@ -57,7 +58,7 @@ def make_net(rules: Rules, config: NetConfig = CONFIG) -> Net:
 def test_a_description_is_of_the_row_that_the_placement_makes(rules):
     """Whichever action is taken: its cards, and what they make of a row that is complete."""
     states, kind = positions(rules), rules.spec.afterstates
-    described, places = described_by(kind, observation_of(rules, states))
+    features, places, _ = described(kind, observation_of(rules, states))
     legal, rng, complete = legal_of(rules, states), np.random.default_rng(3), 0
     for i in range(len(states)):
         action = rng.choice(np.flatnonzero(legal[i]))
@@ -67,7 +68,7 @@ def test_a_description_is_of_the_row_that_the_placement_makes(rules):
         for row in range(3):
             cards = board[ROW_START[row] :][: count[row]]
             naturals = cards[cards < JOKER]
-            seen = described[places[i, row, kind.combine[action, row]]]
+            seen = features[places[i, row, kind.combine[action, row]]]
             ranks, suits = np.bincount(naturals >> 2, minlength=13), np.bincount(naturals & 3, minlength=4)
             held = [*ranks, len(cards) - len(naturals), *suits]
             assert seen[: ofc.COUNTS].tolist() == held
@@ -86,24 +87,24 @@ def test_outs_are_cards_that_may_still_come():
     rules = games.open("ofc").native("played").rules
     states = positions(rules, 400)
     obs, kind = observation_of(rules, states), rules.spec.afterstates
-    described, places = described_by(kind, obs)
+    features, places, _ = described(kind, obs)
     for i in range(len(states)):
         unseen = obs[i, 54:67].astype(np.float32) / 4
         for row in range(3):
             for place in places[i, row][places[i, row] >= 0]:
-                ranks = described[place, :13]
+                ranks = features[place, :13]
                 np.testing.assert_array_equal(
-                    described[place, ofc.UNSEEN :][:13], np.where(ranks > 0, unseen, 0)
+                    features[place, ofc.UNSEEN :][:13], np.where(ranks > 0, unseen, 0)
                 )
 
 
 def test_it_is_described_alike_on_any_device(rules):
     obs, kind = observation_of(rules, positions(rules)), rules.spec.afterstates
-    described, places = described_by(kind, obs)
+    features, places, _ = described(kind, obs)
     constants = [torch.from_numpy(array) for array in kind.constants]
     dense = kind.describe_tensor(torch.from_numpy(obs), constants).numpy()
     there = places >= 0
-    np.testing.assert_allclose(dense[there], described[places[there]], atol=1e-6)
+    np.testing.assert_allclose(dense[there], features[places[there]], atol=1e-6)
 
 
 # ---- networks that score it

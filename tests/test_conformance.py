@@ -242,21 +242,20 @@ class Squares:
     options, features, constants = 9, 1, ()
     combine = np.stack([np.arange(9), np.zeros(9), np.zeros(9)], 1).astype(np.int32)
 
-    def find(self, obs):
-        places, n = np.full((len(obs), 3, 9), -1, np.int32), len(obs)
-        places[:, 0] = np.arange(9 * n).reshape(n, 9)
-        places[:, 1, 0], places[:, 2, 0] = 9 * n + np.arange(n), 10 * n + np.arange(n)
-        return places, n * np.array([0, 9, 10, 11])
+    def there(self, obs):
+        found = np.zeros((len(obs), 3, 9), bool)
+        found[:, 0], found[:, 1:, 0] = True, True
+        return found
 
     def describe(self, obs, places, out):
         out[:] = 1
 
 
 class MissesSquares(Squares):
-    def find(self, obs):
-        places, starts = super().find(obs)
-        places[:, 0, 4] = -1
-        return places, starts
+    def there(self, obs):
+        found = super().there(obs)
+        found[:, 0, 4] = False
+        return found
 
 
 class CountsNeighbours(Squares):

@@ -1,13 +1,15 @@
 """PPO: advantages against the textbook's sums, and a learner that moves the way it should."""
 
 import io
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from ludus import algos
+from ludus import algos, games
 from ludus.algos.cuda_graph import copied, device_settings, load_optimiser, rate_of, set_rate
 from ludus.algos.optimisers import Adam
 from ludus.algos.ppo import STRETCH, Config
@@ -16,13 +18,15 @@ from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.device_advantages import device_advantages
 from ludus.algos.ppo.known_gradient import KnownGradient
 from ludus.algos.ppo.learner import PpoLearner
+from ludus.algos.ppo.plain_gradient import PlainGradient, one_torch_thread
 from ludus.algos.ppo.plain_passes import PlainPasses
-from ludus.algos.ppo.products import product
 from ludus.config import Config as TrainConfig
 from ludus.core.block import Block, Column
+from ludus.core.conformance import Play, legal_of, observation_of
 from ludus.core.spec import Part, Spec
 from ludus.nets import NetConfig
 from ludus.nets.net import Net
+from ludus.nets.products import product
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -418,7 +422,7 @@ def test_compiled_slopes_are_those_of_autograd(teacher):
     loss, told = learner._loss(mini, *learner.net.raw(obs))
     grads = torch.autograd.grad(loss, learner._parameters)
     logits, value = learner.net.raw(obs)
-    quick_told, *gradients = learner._fused_loss(mini, logits.detach(), value.detach())
+    quick_told, *gradients = learner._cpu_loss()(mini, logits.detach(), value.detach())
     quick_grads = torch.autograd.grad(KnownGradient.apply(logits, value, *gradients), learner._parameters)
     torch.testing.assert_close(quick_told[:5], told[:5], rtol=1e-4, atol=1e-5)
     assert told[4] > 0  # some were clipped
@@ -429,7 +433,7 @@ def test_compiled_slopes_are_those_of_autograd(teacher):
 class ByAutograd(PpoLearner):
     """Learns by torch alone."""
 
-    def _plain_passes(self) -> None:
+    def _plain_gradient(self) -> None:
         return None
 
     def _cpu_gradient(self, mini, logits, value):
@@ -448,16 +452,13 @@ class ByAutograd(PpoLearner):
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 @pytest.mark.parametrize("use_onednn", [True, False], ids=["oneDNN", "MKL"])
 def test_updates_without_autograd_are_those_with_it(monkeypatch, use_onednn, activation, shared, hidden):
-    monkeypatch.setattr(
-        "ludus.algos.ppo.products.USE_ONEDNN", use_onednn and torch.backends.mkldnn.is_available()
-    )
-    monkeypatch.setattr("ludus.algos.ppo.learner.MANY_THREADS", 1000)
+    monkeypatch.setattr("ludus.nets.products.USE_ONEDNN", use_onednn and torch.backends.mkldnn.is_available())
     spec = Spec("bandit", 1, 4, (Part("obs", (3,), FLOAT32),))
     net = NetConfig(hidden=hidden, activation=activation, shared=shared)
     plain = make_learner(spec, net=net, max_grad_norm=0.3, learning_rate=1e-3)
     torch.manual_seed(0)
     other = ByAutograd(spec, Net(spec, net), plain.config)
-    assert plain._passes is not None and same(weights(plain), weights(other))
+    assert plain._plain is not None and same(weights(plain), weights(other))
     for seed in range(3):
         block, told = bandit(plain, seed), []
         for learner in (plain, other):
@@ -478,7 +479,7 @@ def test_products_by_either_library_are_the_same(monkeypatch, turned, rows, inne
         a, b = a.t().contiguous().t(), b.t().contiguous().t()
     exact = (a.double() @ b.double()).float()
     for use_onednn in {False, torch.backends.mkldnn.is_available()}:
-        monkeypatch.setattr("ludus.algos.ppo.products.USE_ONEDNN", use_onednn)
+        monkeypatch.setattr("ludus.nets.products.USE_ONEDNN", use_onednn)
         torch.testing.assert_close(product(a, b), exact, rtol=1e-5, atol=1e-5)
         out = torch.empty(rows, columns)
         assert product(a, b, out=out) is out
@@ -656,3 +657,36 @@ def test_only_a_gpu_computes_with_less_than_float32(monkeypatch):
         assert not make_learner().on_gpu and torch.get_float32_matmul_precision() == "highest"
     finally:
         torch.set_float32_matmul_precision("highest")
+
+
+OFC = games.open("ofc").native("played").rules
+
+
+@pytest.mark.parametrize("head", ["actions", "afterstates"])
+@pytest.mark.parametrize("decisions", [1, 79, 150])
+def test_a_minibatch_in_parts_has_the_gradient_of_all_of_it(monkeypatch, head, decisions):
+    monkeypatch.setattr("ludus.algos.ppo.plain_gradient.PART", 40)
+    some = islice(Play(OFC, rows=40).decisions(), 0, 15, 3)
+    states = np.concatenate([states for states, _ in some])[:decisions]
+    obs, legal = (torch.from_numpy(array(OFC, states)) for array in (observation_of, legal_of))
+    size = len(obs)
+    torch.manual_seed(1)
+    data = {name: torch.randn(size) for name in ("logp", "adv", "target")}
+    data |= {"obs": obs, "legal": legal, "action": legal.int().argmax(1).int(), "known": torch.ones(size)}
+    data["known"][1::5] = 0
+    learner = ByAutograd(OFC.spec, Net(OFC.spec, NetConfig(hidden=(24,), head=head, afterstate=12)), Config())
+    for parameter in learner.net.parameters():
+        parameter.data.normal_(0, 0.2)
+    told = learner._cpu_gradient(*learner._looked_up(data, torch.arange(size)))
+    assert learner._flat.grad is not None
+    right, found = learner._flat.grad.clone(), []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        with ThreadPoolExecutor(3, initializer=one_torch_thread) as workers:
+            gradient = torch.full_like(right, torch.nan)
+            ours = PlainGradient(learner.net, gradient, workers)
+            reported = ours(data, torch.arange(size), learner._cpu_loss())
+        torch.testing.assert_close(reported[:5], told[:5], rtol=1e-3, atol=1e-5)
+        assert float((gradient - right).norm()) < 0.01 * float(right.norm())
+        found.append(gradient)
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])

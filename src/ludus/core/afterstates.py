@@ -4,7 +4,7 @@ In OFC the parts are the three rows: 232 placements of five cards make 90 differ
 scores them (`nets/afterstates.py`) learns what a row is worth once, not once for each number of an action.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,19 +28,44 @@ class Afterstates(Protocol):
     constants: tuple[np.ndarray, ...]
     """float32: what `describe_tensor` needs on its device."""
 
-    def find(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the options that legal actions lead to, int32 [N, K, M], -1 for none, counted by part,
-        then decision, then option; where those of each part begin and the last end, int64 [K + 1].
+    def there(self, obs: np.ndarray) -> np.ndarray:
+        """Which options legal actions lead to, bool [N, K, M].
 
         obs: [N, *obs_shape]
         """
         ...
 
     def describe(self, obs: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
-        """Put the features of each option at its number. places: as `find` gives them for these decisions;
-        out: float32 [P, F]"""
+        """Put the features of each option in its row. places: int32 [N, K, M], the row, -1 for an option that
+        isn't there; out: float32 [P, F]"""
         ...
 
     def describe_tensor(self, obs: "Tensor", constants: "list[Tensor]") -> "Tensor":
         """Features on any device, float32 [N, K, M, F]; options that aren't there have any numbers."""
         ...
+
+
+class Described(NamedTuple):
+    """The options of some decisions."""
+
+    features: np.ndarray
+    """float32 [P, F]: ordered by part, then decision, then option."""
+    places: np.ndarray
+    """int32 [N, K, M]: the row of each option; -1 for one that isn't there."""
+    parts: list[slice]
+    """Rows of each part."""
+
+
+def described(afterstates: Afterstates, obs: np.ndarray, multiple: int = 1) -> Described:
+    """multiple: each part is filled up with zeros to a multiple of so many rows"""
+    there = afterstates.there(obs).transpose(1, 0, 2)  # [K, N, M]
+    counts = there.sum((1, 2))
+    ends = (-(-counts // multiple) * multiple).cumsum()
+    starts = np.array([0, *ends[:-1]])
+    numbers = there.reshape(PARTS, -1).cumsum(1) - 1 + starts[:, None]
+    places = np.where(there, numbers.reshape(there.shape), -1).transpose(1, 0, 2).astype(np.int32, order="C")
+    features = np.empty((ends[-1], afterstates.features), np.float32)
+    for start, count, end in zip(starts, counts, ends, strict=True):
+        features[start + count : end] = 0
+    afterstates.describe(obs, places, features)
+    return Described(features, places, [slice(*ends) for ends in zip(starts, ends, strict=True)])

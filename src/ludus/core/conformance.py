@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ludus.core import seeds
-from ludus.core.afterstates import PARTS, Afterstates
+from ludus.core.afterstates import PARTS, described
 from ludus.core.dice import legal_choice
 from ludus.core.errors import Failure, Usage
 from ludus.core.rules import Advances, Rules, States
@@ -89,14 +89,6 @@ def score_of(rules: Rules, states: States) -> np.ndarray:
     score = np.zeros((len(states), rules.spec.seats), np.float32)
     rules.score(states, score)
     return score
-
-
-def described_by(kind: Afterstates, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Features of the options that there are, float32 [P, F], and their numbers."""
-    places, starts = kind.find(obs)
-    described = np.full((starts[-1], kind.features), np.nan, np.float32)
-    kind.describe(obs, places, described)
-    return described, places
 
 
 def has_padding(state: np.dtype) -> bool:
@@ -266,12 +258,14 @@ def afterstates(rules: Rules) -> None:
     demand(kind.combine.shape == shape, f"combine is {kind.combine.shape}, not {shape}")
     for states, _ in Play(rules).decisions():
         obs, legal = observation_of(rules, states), legal_of(rules, states)
-        described, places = described_by(kind, obs)
-        demand(bool(np.isfinite(described).all()), "a description is not finite, or not written in full")
+        features, places, _ = described(kind, obs)
+        unwritten = np.full_like(features, np.nan)
+        kind.describe(obs, places, unwritten)
+        demand(bool(np.isfinite(unwritten).all()), "a description is not finite, or not written in full")
         there = (places[:, np.arange(PARTS), kind.combine] >= 0).all(2)
         demand(not (legal & ~there).any(), "a legal action leads to an option that is not described")
-        alone, own = described_by(kind, obs[:1])
-        same = described[places[0][places[0] >= 0]] == alone[own[0][own[0] >= 0]]
+        alone, own, _ = described(kind, obs[:1])
+        same = features[places[0][places[0] >= 0]] == alone[own[0][own[0] >= 0]]
         demand(bool(same.all()), "a description depends on other decisions")
 
 

@@ -5,16 +5,18 @@ observation; an action's parts are added up and scored: `score . relu(sum of par
 """
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ludus.core.afterstates import PARTS, Afterstates
+from ludus.core.afterstates import PARTS, Afterstates, Described, described
 from ludus.core.spec import Spec
 from ludus.nets.afterstate_sums import add_relu, relu_gradients, score_gradients, score_sums
 from ludus.nets.parts import orthogonal
+from ludus.nets.products import EVEN_ROWS, product
 
 
 class AfterstateHead(nn.Module):
@@ -47,8 +49,8 @@ class AfterstateHead(nn.Module):
         trunk for each part, then for their sum, [B, sum of widths]"""
         *by_part, last = beside.split(self.widths, 1)
         constants = [getattr(self, f"constant_{number}") for number in range(len(self.afterstates.constants))]
-        described = self.afterstates.describe_tensor(obs, constants)
-        seen = torch.einsum("bkmf,kfh->bkmh", described, self.first)
+        features = self.afterstates.describe_tensor(obs, constants)
+        seen = torch.einsum("bkmf,kfh->bkmh", features, self.first)
         embedded = torch.einsum(
             "bkmh,khd->bkmd", torch.relu(seen + torch.stack(by_part, 1).unsqueeze(2)), self.second
         )
@@ -66,41 +68,67 @@ class CompiledScores(torch.autograd.Function):
         ctx: Any, beside: Tensor, first: Tensor, second: Tensor, score: Tensor, obs: Tensor,
         afterstates: Afterstates,
     ) -> Tensor:  # fmt: skip
-        places, starts = afterstates.find(obs.numpy())
-        parts = [slice(starts[k], starts[k + 1]) for k in range(PARTS)]
-        described, seen, embedded = (
-            torch.empty(int(starts[-1]), width) for width in (*first.shape[1:], len(score))
-        )
-        logits = torch.zeros(len(obs), len(afterstates.combine))
-        afterstates.describe(obs.numpy(), places, described.numpy())
-        for k, part in enumerate(parts):
-            torch.mm(described[part], first[k], out=seen[part])
-        add_relu(seen.numpy(), beside.numpy(), places)
-        for k, part in enumerate(parts):
-            torch.mm(seen[part], second[k], out=embedded[part])
-        score_sums(*_arrays(embedded, beside, score), places, afterstates.combine, logits.numpy())
-        ctx.save_for_backward(beside, first, second, score, described, seen, embedded)
-        ctx.how = parts, places, afterstates.combine
+        ctx.save_for_backward(first, second, score)
+        logits, ctx.scored = scores(beside, (first, second, score), obs, afterstates)
         return logits
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        beside, first, second, score, described, seen, embedded = ctx.saved_tensors
-        parts, places, combine = ctx.how
-        by_beside, by_first, by_second, by_score, by_seen, by_embedded = (
-            torch.zeros_like(one) for one in (beside, first, second, score, seen, embedded)
-        )
-        score_gradients(
-            *_arrays(embedded, beside, score), places, combine,
-            *_arrays(gradients[0].contiguous(), by_embedded, by_beside, by_score),
-        )  # fmt: skip
-        for k, part in enumerate(parts):
-            torch.mm(seen[part].t(), by_embedded[part], out=by_second[k])
-            torch.mm(by_embedded[part], second[k].t(), out=by_seen[part])
-        relu_gradients(by_seen.numpy(), seen.numpy(), places, by_beside.numpy())
-        for k, part in enumerate(parts):
-            torch.mm(described[part].t(), by_seen[part], out=by_first[k])
-        return by_beside, by_first, by_second, by_score, None, None
+        weights = ctx.saved_tensors
+        found = [torch.empty_like(weight) for weight in weights]
+        by_beside = scores_gradients(gradients[0].contiguous(), ctx.scored, weights, found)
+        return by_beside, *found, None, None
+
+
+class Scored(NamedTuple):
+    """A forward pass, as its gradients need it. P options are there."""
+
+    beside: Tensor
+    options: Described
+    seen: Tensor  # [P, H]
+    embedded: Tensor  # [P, D]
+    combine: np.ndarray
+
+
+def scores(
+    beside: Tensor, weights: Sequence[Tensor], obs: Tensor, afterstates: Afterstates
+) -> tuple[Tensor, Scored]:
+    """Logits [B, A]. weights: `first`, `second` and `score`"""
+    first, second, score = weights
+    options = described(afterstates, obs.numpy(), EVEN_ROWS)
+    features = torch.from_numpy(options.features)
+    seen, embedded = (torch.empty(len(features), width) for width in second.shape[1:])
+    logits = torch.zeros(len(obs), len(afterstates.combine))
+    for k, part in enumerate(options.parts):
+        product(features[part], first[k], out=seen[part])
+    add_relu(seen.numpy(), *_arrays(beside), options.places)
+    for k, part in enumerate(options.parts):
+        product(seen[part], second[k], out=embedded[part])
+    score_sums(*_arrays(embedded, beside, score), options.places, afterstates.combine, logits.numpy())
+    return logits, Scored(beside, options, seen, embedded, afterstates.combine)
+
+
+def scores_gradients(
+    by_logits: Tensor, scored: Scored, weights: Sequence[Tensor], out: Sequence[Tensor]
+) -> Tensor:
+    """The gradient with respect to `beside`; writes those of the weights. by_logits: [B, A]"""
+    beside, options, seen, embedded, combine = scored
+    _, second, score = weights
+    by_first, by_second, by_score = out
+    by_beside, by_embedded = torch.zeros_like(beside), torch.zeros_like(embedded)
+    by_seen, features = torch.empty_like(seen), torch.from_numpy(options.features)
+    by_score.zero_()
+    score_gradients(
+        *_arrays(embedded, beside, score), options.places, combine,
+        *_arrays(by_logits, by_embedded, by_beside, by_score),
+    )  # fmt: skip
+    for k, part in enumerate(options.parts):
+        product(seen[part].t(), by_embedded[part], out=by_second[k])
+        product(by_embedded[part], second[k].t(), out=by_seen[part])
+    relu_gradients(by_seen.numpy(), seen.numpy(), options.places, by_beside.numpy())
+    for k, part in enumerate(options.parts):
+        product(features[part].t(), by_seen[part], out=by_first[k])
+    return by_beside
 
 
 def _arrays(*tensors: Tensor) -> list[np.ndarray]:

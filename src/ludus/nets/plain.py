@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from ludus.core.afterstates import PARTS, Afterstates
+from ludus.core.afterstates import PARTS, Afterstates, described
 from ludus.core.jit import njit
 from ludus.core.spec import Spec
 from ludus.nets import NetConfig
@@ -104,14 +104,10 @@ class PlainPolicy:
     def _scored(self, obs: np.ndarray, beside: np.ndarray) -> np.ndarray:
         """As `AfterstateHead` does."""
         first, second, score = self._head
-        places, starts = self._afterstates.find(obs)
-        parts = [slice(starts[k], starts[k + 1]) for k in range(PARTS)]
-        described, seen, embedded = (
-            np.empty((starts[-1], width), np.float32) for width in (*first.shape[1:], len(score))
-        )
-        self._afterstates.describe(obs, places, described)
+        features, places, parts = described(self._afterstates, obs)
+        seen, embedded = (np.empty((len(features), width), np.float32) for width in second.shape[1:])
         for k, part in enumerate(parts):
-            np.matmul(described[part], first[k], out=seen[part])
+            np.matmul(features[part], first[k], out=seen[part])
         add_relu(seen, beside, places)
         for k, part in enumerate(parts):
             np.matmul(seen[part], second[k], out=embedded[part])

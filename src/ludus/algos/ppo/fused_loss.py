@@ -4,9 +4,43 @@ With a few dozen legal actions among hundreds, the sixty small operations that t
 cost as much as its matrix products. A test compares both.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+import torch
+from torch import Tensor
 
 from ludus.core.jit import njit
+
+
+class Loss(NamedTuple):
+    """The loss of a minibatch, with the coefficients of one update."""
+
+    clip_range: float
+    value_coef: float
+    value_std: float
+    entropy_weight: float
+    teacher_weight: float | None
+    """None without a teacher."""
+
+    def __call__(
+        self, mini: dict[str, Tensor], logits: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """What an update reports, and the gradients with respect to logits [B, A] and values [B].
+
+        mini: columns of the minibatch, with `share`, the weight of each decision
+        """
+        grad_logits, grad_value, told = torch.empty_like(logits), torch.empty_like(value), np.zeros(6)
+        has_teacher = self.teacher_weight is not None
+        teacher = mini["teacher"].numpy() if has_teacher else np.zeros(0, np.int32)
+        fused_loss(
+            logits.numpy(), value.numpy(), mini["legal"].numpy(), mini["action"].numpy(),
+            mini["logp"].numpy(), mini["adv"].numpy(), mini["target"].numpy(), mini["share"].numpy(),
+            np.float32(self.clip_range), np.float32(self.value_coef), np.float32(self.value_std),
+            np.float32(self.entropy_weight), teacher, np.float32(self.teacher_weight or 0),
+            grad_logits.numpy(), grad_value.numpy(), told,
+        )  # fmt: skip
+        return torch.from_numpy(told).float(), grad_logits, grad_value
 
 
 @njit(fastmath=True)

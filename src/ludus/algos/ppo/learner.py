@@ -29,9 +29,10 @@ from ludus.algos.ppo import STRETCH, Config
 from ludus.algos.ppo.advantages import advantages, stretches
 from ludus.algos.ppo.batch import Batch, column
 from ludus.algos.ppo.device_advantages import device_advantages
-from ludus.algos.ppo.fused_loss import fused_loss
+from ludus.algos.ppo.fused_loss import Loss
 from ludus.algos.ppo.known_gradient import KnownGradient
 from ludus.algos.ppo.log_prob import log_prob
+from ludus.algos.ppo.plain_gradient import PlainGradient, one_torch_thread
 from ludus.algos.ppo.plain_passes import PlainPasses
 from ludus.algos.ppo.stacks import stacked
 from ludus.core.block import Block
@@ -46,8 +47,6 @@ Look = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 """(observations, masks, actions, memories) -> values, log-probabilities of the actions."""
 SMALL = 1_000_000
 """Up to this many parameters we use our own Adam step, which is single-threaded."""
-MANY_THREADS = 8
-"""With more of them we leave plain networks to autograd: torch's activations use them all, ours use one."""
 TRAINED_COUNT = 1_000_000
 """Decisions that the statistics of trained weights count as."""
 
@@ -61,7 +60,6 @@ class PpoLearner:
         set_precision(self.device)
         self._parameters = list(self.net.parameters())
         self._flat = joined(self._parameters)
-        self._passes = self._plain_passes()
         settings = device_settings(config.learning_rate, self.device)
         self.optimiser = Adam([self._flat], eps=1e-5, **settings)
         self.phase: Phase = lambda name: nullcontext()
@@ -79,15 +77,15 @@ class PpoLearner:
         self._batch = Batch(spec, columns, self.device)
         self._picked_loss = self._eager_loss
         self._forget_graphs()
-        self._threads = ThreadPoolExecutor(machine.usable_cores())
+        torch.get_num_threads()  # before threads of ours set theirs
+        self._threads = ThreadPoolExecutor(machine.usable_cores(), initializer=one_torch_thread)
+        self._plain = self._plain_gradient()
 
-    def _plain_passes(self) -> PlainPasses | None:
-        if self.on_gpu or torch.get_num_threads() > MANY_THREADS or not PlainPasses.possible(self.net):
+    def _plain_gradient(self) -> PlainGradient | None:
+        if self.on_gpu or not PlainPasses.possible(self.net):
             return None
         assert self._flat.grad is not None
-        parts = self._flat.grad.split([parameter.numel() for parameter in self._parameters])
-        views = zip(self._parameters, parts, strict=True)
-        return PlainPasses(self.net, {parameter: part.view_as(parameter) for parameter, part in views})
+        return PlainGradient(self.net, self._flat.grad, self._threads)
 
     def learn(self, blocks: list[Block], off_policy: bool) -> dict[str, float]:
         """One update from finished blocks. off_policy: an older policy than ours played them.
@@ -295,6 +293,8 @@ class PpoLearner:
         if self.on_gpu:
             loss, told = self._picked_loss(data, pick)
             self._differentiate(loss)
+        elif self._plain:
+            told = self._plain(data, pick, self._cpu_loss())
         else:
             told = self._cpu_gradient(*self._looked_up(data, pick))
         told[5] = self._step()
@@ -319,7 +319,7 @@ class PpoLearner:
             starts, fresh = mini["memory"][::STRETCH], mini["fresh"].reshape(-1, STRETCH)
             logits, value = net.unroll(mini["obs"], starts, fresh)
         else:
-            logits, value = self._passes.forward(mini["obs"]) if self._passes else net.raw(mini["obs"])
+            logits, value = net.raw(mini["obs"])
         mini["share"] = mini["known"] / mini["known"].sum().clamp_min(1)
         return mini, logits, value
 
@@ -336,12 +336,16 @@ class PpoLearner:
             loss, told = self._loss(mini, logits, value)
             self._differentiate(loss)
             return told
-        told, *gradients = self._fused_loss(mini, logits.detach(), value.detach())
-        if self._passes:
-            self._passes.backward(*gradients)
-        else:
-            self._differentiate(KnownGradient.apply(logits, value, *gradients))
+        told, *gradients = self._cpu_loss()(mini, logits.detach(), value.detach())
+        self._differentiate(KnownGradient.apply(logits, value, *gradients))
         return told
+
+    def _cpu_loss(self) -> Loss:
+        config = self.config
+        return Loss(
+            config.clip_range, config.value_coef, float(self.net.value_std), float(self._entropy_weight),
+            float(self._teacher_weight) if config.teacher else None,
+        )  # fmt: skip
 
     def _loss(self, mini: dict[str, Tensor], logits: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """The loss, and what an update reports of it."""
@@ -360,22 +364,6 @@ class PpoLearner:
         kl = ((ratio - 1 - log_ratio) * share).sum()  # low-variance estimate (Schulman 2020)
         outside = (((ratio - 1).abs() > config.clip_range).float() * share).sum()
         return loss, torch.stack([policy_loss, value_loss, mean_entropy, kl, outside, outside]).detach()
-
-    def _fused_loss(
-        self, mini: dict[str, Tensor], logits: Tensor, value: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The same on a CPU: what an update reports, and the gradients with respect to logits and values."""
-        config = self.config
-        grad_logits, grad_value, told = torch.empty_like(logits), torch.empty_like(value), np.zeros(6)
-        teacher = mini["teacher"].numpy() if config.teacher else np.zeros(0, np.int32)
-        fused_loss(
-            logits.numpy(), value.numpy(), mini["legal"].numpy(), mini["action"].numpy(),
-            mini["logp"].numpy(), mini["adv"].numpy(), mini["target"].numpy(), mini["share"].numpy(),
-            np.float32(config.clip_range), np.float32(config.value_coef), np.float32(self.net.value_std),
-            np.float32(self._entropy_weight), teacher, np.float32(self._teacher_weight), grad_logits.numpy(),
-            grad_value.numpy(), told,
-        )  # fmt: skip
-        return torch.from_numpy(told).float(), grad_logits, grad_value
 
     def _decayed(self, end: float) -> float:
         return 1 - (1 - end) * self.progress

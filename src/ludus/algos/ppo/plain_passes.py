@@ -1,19 +1,20 @@
-"""Forward and backward pass of a plain network (an MLP) on a CPU without autograd, with compiled
-activations.
+"""Forward and backward pass of a plain network (an MLP and its heads) on a CPU without autograd, with
+compiled activations.
 
 With autograd and torch's tanh, learning in networks of 256-256 took 1.2 times as long.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ludus.algos.ppo.activations import activate, activation_gradient
-from ludus.algos.ppo.products import product
+from ludus.nets.afterstates import AfterstateHead, scores, scores_gradients
 from ludus.nets.net import Net
+from ludus.nets.products import product
 
 
 class Layer(NamedTuple):
@@ -30,9 +31,7 @@ class PlainPasses:
 
     @staticmethod
     def possible(net: Net) -> bool:
-        return isinstance(net.policy, nn.Linear) and not (
-            net.images or net.parts or net.cell or net.log_std is not None
-        )
+        return not (net.images or net.parts or net.cell or net.log_std is not None)
 
     def __init__(self, net: Net, gradients: Mapping[Tensor, Tensor]) -> None:
         """gradients: of each parameter, where to write it"""
@@ -49,7 +48,12 @@ class PlainPasses:
         self.net, self._is_tanh = net, net.config.activation == "tanh"
         self._policy_body = layers(*net.policy_body)
         self._value_body = layers(*net.value_body) if net.value_body is not None else None
-        self._policy, self._value = layers(net.policy, net.value)
+        self._head: PolicyHead
+        if isinstance(net.policy, AfterstateHead):
+            self._head = AfterstatePasses(net.policy, layers(net.policy.trunk)[0], gradients)
+        else:
+            self._head = LinearPasses(*layers(net.policy))
+        (self._value,) = layers(net.value)
 
     @torch.no_grad()
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
@@ -58,12 +62,13 @@ class PlainPasses:
         self._policy_outs = self._outputs(self._policy_body, x)
         self._value_outs = self._outputs(self._value_body, x) if self._value_body else self._policy_outs
         value = _linear(self._value, self._value_outs[-1]).squeeze(1)
-        return _linear(self._policy, self._policy_outs[-1]), value * self.net.value_std + self.net.value_mean
+        logits = self._head.forward(obs, self._policy_outs[-1])
+        return logits, value * self.net.value_std + self.net.value_mean
 
     @torch.no_grad()
     def backward(self, grad_logits: Tensor, grad_value: Tensor) -> None:
         """From the loss's gradients with respect to logits [B, A] and values [B]."""
-        grad_policy = _linear_gradient(self._policy, self._policy_outs[-1], grad_logits)
+        grad_policy = self._head.backward(grad_logits)
         grad_value = (grad_value * self.net.value_std).unsqueeze(1)
         grad_value = _linear_gradient(self._value, self._value_outs[-1], grad_value)
         if self._value_body:
@@ -89,6 +94,49 @@ class PlainPasses:
             product(gradient.t(), outs[number], out=layer.weight_gradient)
             if number:
                 gradient = product(gradient, layer.weight)
+
+
+class PolicyHead(Protocol):
+    def forward(self, obs: Tensor, body: Tensor) -> Tensor:
+        """Logits [B, A]. body: what the layers made of the observations, [B, width]"""
+        ...
+
+    def backward(self, gradient: Tensor) -> Tensor:
+        """The gradient with respect to `body`; writes those of the parameters. gradient: of the logits"""
+        ...
+
+
+class LinearPasses:
+    """A head with an output for each action."""
+
+    def __init__(self, layer: Layer) -> None:
+        self._layer = layer
+
+    def forward(self, obs: Tensor, body: Tensor) -> Tensor:
+        self._body = body
+        return _linear(self._layer, body)
+
+    def backward(self, gradient: Tensor) -> Tensor:
+        return _linear_gradient(self._layer, self._body, gradient)
+
+
+class AfterstatePasses:
+    """A head that scores afterstates."""
+
+    def __init__(self, head: AfterstateHead, trunk: Layer, gradients: Mapping[Tensor, Tensor]) -> None:
+        parameters = head.first, head.second, head.score
+        self._afterstates, self._trunk = head.afterstates, trunk
+        self._weights = [parameter.detach() for parameter in parameters]
+        self._gradients = [gradients[parameter] for parameter in parameters]
+
+    def forward(self, obs: Tensor, body: Tensor) -> Tensor:
+        self._body = body
+        logits, self._scored = scores(_linear(self._trunk, body), self._weights, obs, self._afterstates)
+        return logits
+
+    def backward(self, gradient: Tensor) -> Tensor:
+        by_beside = scores_gradients(gradient, self._scored, self._weights, self._gradients)
+        return _linear_gradient(self._trunk, self._body, by_beside)
 
 
 def _linear(layer: Layer, x: Tensor) -> Tensor:

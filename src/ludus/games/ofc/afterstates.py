@@ -62,11 +62,10 @@ class Placements:
     def __init__(self, seats: int) -> None:
         self._drawn = UNSEEN_FEATURES + seats * SEAT_FEATURES
 
-    def find(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        places = np.empty((len(obs), PARTS, self.options), np.int32)
-        starts = np.zeros(PARTS + 1, np.int64)
-        find_options(obs, self._drawn, places, starts)
-        return places, starts
+    def there(self, obs: np.ndarray) -> np.ndarray:
+        found = np.empty((len(obs), PARTS, self.options), bool)
+        find_options(obs, self._drawn, found)
+        return found
 
     def describe(self, obs: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
         describe_rows(obs, self._drawn, places, out)
@@ -108,28 +107,22 @@ class Placements:
 
 
 @njit
-def find_options(obs, drawn, places, starts):
-    """places: int32 [N, 3, M], starts: int64 [4], both written"""
-    fourth, room, found = drawn + 3 * CARD_FEATURES, np.empty(3, np.int64), 0
-    for row in range(3):
-        starts[row] = found
-        for i in range(len(obs)):
-            is_first = False
-            for place in range(fourth, fourth + RANKS + 1):
-                is_first |= obs[i, place] > 0
-            to_place, cards = (FIRST_DRAW, FIRST_DRAW) if is_first else (2, 3)
-            for k in range(3):
-                room[k] = obs[i, UNSEEN_FEATURES + k * ROW_FEATURES + COUNTS]
+def find_options(obs, drawn, there):
+    """there: bool [N, 3, M], written"""
+    fourth, room = drawn + 3 * CARD_FEATURES, np.empty(3, np.int64)
+    for i in range(len(obs)):
+        is_first = False
+        for place in range(fourth, fourth + RANKS + 1):
+            is_first |= obs[i, place] > 0
+        to_place, cards = (FIRST_DRAW, FIRST_DRAW) if is_first else (2, 3)
+        for row in range(3):
+            room[row] = obs[i, UNSEEN_FEATURES + row * ROW_FEATURES + COUNTS]
+        for row in range(3):
             elsewhere = room[0] + room[1] + room[2] - room[row]
-            for option in range(places.shape[2]):
+            for option in range(there.shape[2]):
                 given = card_count(option)
                 fits = given <= room[row] and 0 <= to_place - given <= elsewhere
-                if fits and option < 1 << cards:
-                    places[i, row, option] = found
-                    found += 1
-                else:
-                    places[i, row, option] = -1
-    starts[3] = found
+                there[i, row, option] = fits and option < 1 << cards
 
 
 @njit

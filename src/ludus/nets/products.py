@@ -16,6 +16,9 @@ USE_ONEDNN = (
     and llvm.get_host_cpu_features().get("avx512f", False)
     and torch.backends.mkldnn.is_available()
 )
+EVEN_ROWS = 128 if USE_ONEDNN else 1
+"""Where the number of rows changes from product to product, it should be a multiple of this: oneDNN prepares
+a product anew for each number."""
 
 
 def product(a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
