@@ -29,6 +29,7 @@ def test_every_game_keeps_the_contract(game, promise):
         {"fantasyland_hands": "valued", "hands": 3},
         {"fantasyland_hands": "sampled"},
         {"last_street": "exact", "hands": 3},
+        {"last_street": "expected", "fantasyland_hands": "sampled"},
     ],
     ids=str,
 )

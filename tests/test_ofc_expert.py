@@ -14,6 +14,7 @@ from ludus.core.conformance import Play, score_of
 from ludus.core.errors import Usage
 from ludus.core.rules import RandomBot, Thinks, legal_actions
 from ludus.games.ofc.hand import STREETS, place_cards, unseen
+from ludus.games.ofc.outcome import CHANCES, STANDS
 from ludus.games.ofc.scoring import FANTASY_VALUE, PAID, SESSION, board_values
 from test_ofc_rules import last_decision
 
@@ -120,6 +121,31 @@ def test_placements_before_the_last_are_worth_what_all_last_draws_bring(seed, jo
         (worth,), judged = rules.judge(start, ideas[None])
         brought = np.array([mean_of_last_draws(rules, start, int(idea)) for idea in ideas])
         assert judged.all() and np.allclose(brought - brought[0], worth - worth[0], atol=1e-3)
+
+
+def test_a_certain_foul_pays_those_who_will_stand():
+    """Whoever is in Fantasyland stands for sure, others with three boards of four."""
+    rules = games.open("ofc", fantasyland_hands="sampled").rules
+    states = last_streets(rules, 3, 300, STREETS - 2)
+    seen = set()
+    for state in states:
+        ideas = np.array(legal_actions(rules, state), np.int32)
+        (worth,), judged = rules.judge(np.array([state]), ideas[None])
+        assert judged.all()
+        if np.ptp(worth) > 1e-9 or len(ideas) < 6:  # no two cards alike save it
+            continue
+        found = worth[0]
+        others = [seat for seat in range(3) if seat != state["turn"]]
+        in_fantasy = sum(bool(state["fantasy_cards"][seat]) for seat in others)
+        assert found == pytest.approx(-6 * (in_fantasy + STANDS * (2 - in_fantasy)))
+        seen.add(in_fantasy)
+    assert seen >= {0, 1}
+
+
+def test_rows_win_more_often_the_higher_they_are_and_less_against_fantasyland():
+    kinds = [kind for kind in range(CHANCES.shape[2]) if 1 <= kind & 15 <= 13]
+    assert (np.diff(CHANCES[:, :, kinds]) >= 0).all()
+    assert (CHANCES[1] <= CHANCES[0] + 0.02).all() and CHANCES.min() >= 0 and CHANCES.max() <= 1
 
 
 def test_an_agent_takes_the_best_of_its_ideas_before_the_last_street():

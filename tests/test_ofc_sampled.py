@@ -6,6 +6,7 @@ import pytest
 from ludus import games, gym_env
 from ludus.core import seeds
 from ludus.core.conformance import Play, legal_of, observation_of
+from ludus.core.errors import Usage
 from ludus.core.rules import Rules
 from ludus.games.ofc.cards import EMPTY
 from ludus.games.ofc.fantasy import solve
@@ -133,6 +134,32 @@ def test_an_exact_last_street_is_what_its_best_placements_make_of_it(how):
             states[rows], rng[rows] = some, streams
         points.append(states["points"].copy())
     assert points[0].any() and (points[0] == points[1]).all()
+
+
+@pytest.mark.parametrize("how", ["valued", "sampled"])
+def test_an_expected_last_street_pays_what_the_placement_before_it_was_worth(how):
+    """Hands go as with an exact one; only what they pay is another."""
+    ends, switches = [], {"fantasyland_hands": how, "hands": 3}
+    for last_street in ("exact", "expected"):
+        game = games.open("ofc", last_street=last_street, **switches)
+        rules, greedy, rng = game.rules, game.bot("greedy"), seeds.rows(5, 200)
+        states, paid = game.rules.blank(200), np.zeros((200, 3))
+        rules.deal(states, rng)
+        while len(rows := np.flatnonzero(~rules.over(states))):
+            some, streams = states[rows], rng[rows]
+            actions = greedy.choose(some, streams)
+            worth, is_judged = rules.judge(some, actions[:, None])
+            paid[rows, some["turn"]] += np.where(is_judged, worth[:, 0], 0)
+            rules.play(some, actions, streams)
+            states[rows], rng[rows] = some, streams
+        ends.append(states.copy())
+    assert np.allclose(ends[1]["points"], paid, atol=1e-3) and paid.any()
+    assert (ends[0]["board"] == ends[1]["board"]).all() and (ends[0]["stats"] == ends[1]["stats"]).all()
+
+
+def test_an_expected_last_street_needs_fantasyland_that_is_paid():
+    with pytest.raises(Usage, match="fantasyland_hands=sampled"):
+        games.open("ofc", last_street="expected").rules  # noqa: B018
 
 
 def test_agents_are_evaluated_with_a_last_street_that_is_played():

@@ -25,9 +25,10 @@ class Options:
     """Play Fantasyland hands; pay what they were measured to be worth and skip them; or, for training, let
     each game be any one hand of a session: seats may be in Fantasyland, and what is earned is paid by its
     worth in the hands to come."""
-    last_street: Literal["played", "exact"] = "played"
+    last_street: Literal["played", "exact", "expected"] = "played"
     """Let seats place the cards of the last street; or, for training, let the rules place them as well as
-    they can be, as trained agents do."""
+    they can be, as trained agents do. expected: and pay each seat the mean over all last draws, not what
+    one of them brings."""
     stay_middle: bool = False
     """A full house or better in the middle also stays in Fantasyland."""
     hands: int = 10

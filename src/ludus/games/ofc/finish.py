@@ -7,95 +7,25 @@ import numpy as np
 
 from ludus.core.jit import inner, njit
 from ludus.games.ofc.cards import CARDS, FOUL, JOKER, NO_LIMIT, best, best_at_most
-from ludus.games.ofc.fantasy import CHANCES
-from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, STATE, STREETS, paid_by, place_cards, unseen
+from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, STATE, STREETS, place_cards, unseen
+from ludus.games.ofc.outcome import (
+    board_worth,
+    own_worth,
+    points_fouling,
+    read_others,
+    row_chances,
+)
 from ludus.games.ofc.scoring import (
     BOARD,
     BOTTOM,
     FOUL_COST,
     MIDDLE,
-    PAID,
     ROW_SIZE,
     ROW_START,
     SCOOP,
     TOP,
     board_values,
-    entry_cards,
-    pair_points,
-    royalties,
 )
-
-OPPONENT_STANDS = 0.75
-"""How often a board that is not finished yet will stand."""
-OPEN = -2
-"""In place of a row's value: it is not finished. A finished board that fouls has FOUL on top."""
-
-
-# ---- what a finished board wins
-
-
-@inner
-def read_others(state, theirs):
-    """Values of the other seats' finished rows. theirs: int64 [seats, 3]
-
-    A Fantasyland board is face down, so nothing is known of it.
-    """
-    for seat in range(state.seats):
-        board, count = state.board[seat], state.count[seat]
-        if count[0] + count[1] + count[2] == BOARD:
-            if not board_values(board, theirs[seat]):
-                theirs[seat, 0] = FOUL
-            continue
-        for row in range(3):
-            start, size = ROW_START[row], ROW_SIZE[row]
-            theirs[seat, row] = best(board[start : start + size], size) if count[row] == size else OPEN
-
-
-@inner
-def is_finished(theirs):
-    return theirs[0] != OPEN and theirs[1] != OPEN and theirs[2] != OPEN
-
-
-@inner
-def points_from(theirs, values):
-    """Points that a standing board wins from another seat: exact if that board is finished, else expected.
-
-    theirs: as `read_others` says, [3]; values: int64 [3]
-    """
-    if is_finished(theirs):
-        return np.float64(pair_points(values, True, theirs, theirs[0] != FOUL))
-    rows, win_all, lose_all = 0.0, 1.0, 1.0
-    for row in range(3):
-        wins = CHANCES[row, values[row] >> 16]
-        if theirs[row] != OPEN:
-            wins = 0.5 + 0.5 * np.sign(values[row] - theirs[row])
-        rows += 2 * wins - 1
-        win_all *= wins
-        lose_all *= 1 - wins
-    return royalties(values) + OPPONENT_STANDS * (rows + SCOOP * (win_all - lose_all))
-
-
-@inner
-def foul_points(theirs, values):
-    """The same of a board that fouls. values: anything"""
-    if is_finished(theirs):
-        return np.float64(pair_points(values, False, theirs, theirs[0] != FOUL))
-    return -OPPONENT_STANDS * FOUL_COST
-
-
-@inner
-def board_worth(state, theirs, values, stands):
-    """What the seat to move wins with a finished board, Fantasyland included. theirs: [seats, 3]; values: of
-    its rows, int64 [3], if it stands"""
-    worth = 0.0
-    for ahead in range(1, state.seats):
-        other = theirs[(state.turn + ahead) % state.seats]
-        worth += points_from(other, values) if stands else foul_points(other, values)
-    cards = entry_cards(values, state.fantasy) if stands else 0
-    if cards:
-        worth += PAID[paid_by(state), cards - 14] * (state.seats - 1)
-    return worth
-
 
 # ---- the last street
 
@@ -118,14 +48,15 @@ def finish_board(state, action, board):
 @inner
 def finish_action(state):
     """The last placement that is worth most. No foul if any placement stands."""
-    board, values, theirs = np.empty(BOARD, np.uint8), np.empty(3, np.int64), np.empty((3, 3), np.int64)
+    board, values = np.empty(BOARD, np.uint8), np.empty(3, np.int64)
+    theirs, stand, pays = np.empty((2, 3), np.int64), np.empty(2), np.empty(2)
     chosen, most = -1, -np.inf
-    read_others(state, theirs)
+    read_others(state, theirs, stand, pays)
     for action in range(FIRST_ACTIONS, ACTIONS):
         if not finish_board(state, action, board):
             continue
         stands = board_values(board, values)
-        worth = board_worth(state, theirs, values, stands)
+        worth = board_worth(state, theirs, stand, pays, values, stands)
         if chosen < 0 or (stands and worth > most):
             chosen, most = action, worth if stands else -np.inf
     return chosen
@@ -154,9 +85,14 @@ def open_rows(state, rows):
 
 
 @inner
-def rate_rows(state, cards, n, values, jokers):
-    """What each row may become with a card of n in its open slot, if it has one; a complete row is the same
-    with all of them. values: int64 [3, n], unlimited by the row below; jokers: bool [3, n]"""
+def rate_rows(state, cards, n, theirs, stand, values, jokers, sure, wins, losses):
+    """What each row may become: with each of n cards in its open slot, with each two of them in both (the
+    second before the first), or as it is. Values are not limited by the row below.
+
+    theirs, stand: as `read_others` says. values: int64 [3, K]; jokers: bool [3, K], whether the row has one;
+    sure: float64 [3, K], all that it wins but for scoops; wins, losses: float64 [2, 3, K], how likely it wins
+    against each of the others. All are written.
+    """
     hand = np.empty(5, np.uint8)
     for row in range(3):
         start, held = ROW_START[row], state.count[state.turn, row]
@@ -164,38 +100,45 @@ def rate_rows(state, cards, n, values, jokers):
         for place in range(held):
             hand[place] = state.board[state.turn, start + place]
             wild |= hand[place] >= JOKER
-        for k in range(n):
-            if held < ROW_SIZE[row]:
-                hand[held] = cards[k]
-            elif k > 0:
-                values[row, k], jokers[row, k] = values[row, 0], jokers[row, 0]
-                continue
-            values[row, k] = best(hand, ROW_SIZE[row])
-            jokers[row, k] = wild or (held < ROW_SIZE[row] and cards[k] >= JOKER)
+        room = ROW_SIZE[row] - held
+        k = 0
+        for i in range(n if room else 1):
+            for j in range(i if room == 2 else 1):
+                if room:
+                    hand[held] = cards[i]
+                if room == 2:
+                    hand[held + 1] = cards[j]
+                value = best(hand, ROW_SIZE[row])
+                values[row, k] = value
+                jokers[row, k] = wild or (room and cards[i] >= JOKER) or (room == 2 and cards[j] >= JOKER)
+                sure[row, k] = own_worth(state, row, value)
+                for ahead in range(state.seats - 1):
+                    win, loss = row_chances(state, theirs, ahead, row, value)
+                    wins[ahead, row, k], losses[ahead, row, k] = win, loss
+                    sure[row, k] += stand[ahead] * (win - loss)
+                k += 1
 
 
 @inner
-def limited_rows(board, cards_of, values, jokers, limits, limited, found):
-    """Values of a finished board by what its rows may become; whether it stands. found: int64 [3], written
+def limited_rows(board, at, values, limits, limited, found):
+    """Values of a finished board whose rows are too high but for their jokers; whether it stands.
 
-    cards_of: which card each row was given. limits, limited: int64 [3, n], the limit that a row with a joker
-    met last, and what that left of it
+    at: what each row became. limits, limited: int64 [3, K], the limit that a row met last, and what that left
+    of it; found: int64 [3]. Written are all but the first.
     """
     limit = NO_LIMIT
     for row in (BOTTOM, MIDDLE, TOP):
-        k = cards_of[row]
-        value = values[row, k]
-        if value > limit and not jokers[row, k]:
-            return False
-        if value > limit:
+        k = at[row]
+        found[row] = values[row, k]
+        if found[row] > limit:
             if limits[row, k] != limit:
                 start, size = ROW_START[row], ROW_SIZE[row]
                 limited[row, k] = best_at_most(board[start : start + size], size, limit)
                 limits[row, k] = limit
-            value = limited[row, k]
-        if value == FOUL:
+            found[row] = limited[row, k]
+        if found[row] == FOUL:
             return False
-        found[row] = limit = value
+        limit = found[row]
     return True
 
 
@@ -203,31 +146,54 @@ def limited_rows(board, cards_of, values, jokers, limits, limited, found):
 def pairs_worth(state, cards, n, worth):
     """What each two of n cards bring as the last of a board, in their better order. worth: float64 [n, n],
     where the second is before the first"""
-    board, found, theirs = np.empty(BOARD, np.uint8), np.empty(3, np.int64), np.empty((3, 3), np.int64)
-    rows, slots, cards_of = np.empty(2, np.int64), np.empty(2, np.int64), np.zeros(3, np.int64)
-    values, jokers = np.empty((3, n), np.int64), np.empty((3, n), np.bool_)
-    limits, limited = np.full((3, n), -1), np.empty((3, n), np.int64)
-    read_others(state, theirs)
+    board, found = np.empty(BOARD, np.uint8), np.empty(3, np.int64)
+    theirs, stand, pays = np.empty((2, 3), np.int64), np.empty(2), np.empty(2)
+    read_others(state, theirs, stand, pays)
+    rows, slots, at = np.empty(2, np.int64), np.empty(2, np.int64), np.zeros(3, np.int64)
     open_rows(state, rows)
     one_row = rows[0] == rows[1]
+    kinds = n * (n - 1) // 2 if one_row else n
+    values, jokers, sure = (
+        np.empty((3, kinds), np.int64),
+        np.empty((3, kinds), np.bool_),
+        np.empty((3, kinds)),
+    )
+    wins, losses = np.empty((2, 3, kinds)), np.empty((2, 3, kinds))
+    limits, limited = np.full((3, kinds), -1), np.empty((3, kinds), np.int64)
+    rate_rows(state, cards, n, theirs, stand, values, jokers, sure, wins, losses)
     for k in range(2):
         slots[k] = ROW_START[rows[k]] + state.count[state.turn, rows[k]] + (one_row and k)
-    if not one_row:
-        rate_rows(state, cards, n, values, jokers)
     for slot in range(BOARD):
         board[slot] = state.board[state.turn, slot]
+    fouled, paid = points_fouling(state, stand, pays), 0.0
+    for ahead in range(state.seats - 1):
+        paid += (1 - stand[ahead]) * FOUL_COST - stand[ahead] * pays[ahead]
     for i in range(n):
         for j in range(i):
-            worth[i, j] = -np.inf
+            most = fouled
             for order in range(1 if one_row else 2):
                 first, second = (j, i) if order else (i, j)
-                board[slots[0]], board[slots[1]] = cards[first], cards[second]
-                cards_of[rows[0]], cards_of[rows[1]] = first, second
+                at[rows[0]], at[rows[1]] = first, second
                 if one_row:
-                    stands = board_values(board, found)
+                    at[rows[0]] = i * (i - 1) // 2 + j
+                top, middle, bottom = at[TOP], at[MIDDLE], at[BOTTOM]
+                low, mid, high = values[TOP, top], values[MIDDLE, middle], values[BOTTOM, bottom]
+                if low <= mid <= high:
+                    brought = paid + sure[TOP, top] + sure[MIDDLE, middle] + sure[BOTTOM, bottom]
+                    for ahead in range(state.seats - 1):
+                        win, loss = wins[ahead], losses[ahead]
+                        all_won = win[TOP, top] * win[MIDDLE, middle] * win[BOTTOM, bottom]
+                        all_lost = loss[TOP, top] * loss[MIDDLE, middle] * loss[BOTTOM, bottom]
+                        brought += stand[ahead] * SCOOP * (all_won - all_lost)
+                elif (mid > high and not jokers[MIDDLE, middle]) or (low > mid and not jokers[TOP, top]):
+                    continue
                 else:
-                    stands = limited_rows(board, cards_of, values, jokers, limits, limited, found)
-                worth[i, j] = max(worth[i, j], board_worth(state, theirs, found, stands))
+                    board[slots[0]], board[slots[1]] = cards[first], cards[second]
+                    if not limited_rows(board, at, values, limits, limited, found):
+                        continue
+                    brought = board_worth(state, theirs, stand, pays, found, True)
+                most = max(most, brought)
+            worth[i, j] = most
 
 
 @inner
@@ -249,14 +215,20 @@ def draws_worth(state):
 
 
 @njit
+def placement_worth(state, action):
+    """The same of a placement of the street before."""
+    trial = np.empty(1, STATE)
+    trial[0] = state
+    place_cards(trial[0], action)
+    return draws_worth(trial[0])
+
+
+@njit
 def judge_rows(states, ideas, worth, judged):
     """ideas: int32 [N, K], below 0 for none; worth: float64 [N, K] and judged: bool [N], written"""
-    trial = np.empty(1, STATE)
     for i in range(len(states)):
         judged[i] = states[i].street == STREETS - 2 and not states[i].over
         for k in range(ideas.shape[1]):
             worth[i, k] = -np.inf
             if judged[i] and ideas[i, k] >= 0:
-                trial[0] = states[i]
-                place_cards(trial[0], ideas[i, k])
-                worth[i, k] = draws_worth(trial[0])
+                worth[i, k] = placement_worth(states[i], ideas[i, k])

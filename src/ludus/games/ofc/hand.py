@@ -27,6 +27,8 @@ from ludus.games.ofc.scoring import (
 STREETS, FIRST_DRAW, LATER_DRAW, MOST_FANTASY = 5, 5, 3, 17
 FIRST_ACTIONS, ACTIONS = 243, 270
 BIG_HAND = 15
+EXACT, EXPECTED = 1, 2
+"""Of `exact`. EXPECTED: and a hand pays each seat what its board was worth before its last draw."""
 REPEATS = 3
 """How often sampled Fantasyland hands are met again, with other cards for everybody else: solving them anew
 would be a third of the time that training hands take."""
@@ -55,7 +57,7 @@ STATE = np.dtype(
         ("valued", np.int8),  # the row of PAID that Fantasyland is paid by; 0: by the hands to come
         ("stay_middle", np.int8),
         ("sampled", np.int8),  # a game is any one hand of a session
-        ("exact", np.int8),  # the rules place the cards of the last street
+        ("exact", np.int8),  # EXACT or EXPECTED: the rules place the cards of the last street
         # the session
         ("over", np.int8),
         ("button", np.int8),
@@ -254,7 +256,8 @@ def settle(state):
             won[seat] += points
             won[other] -= points
     for seat in range(seats):
-        state.points[seat] += won[seat]
+        if state.exact != EXPECTED:
+            state.points[seat] += won[seat]
         count_hand(state, seat, stands[seat], values[seat], won[seat])
     for seat in range(seats):
         next_fantasy(state, seat, stands[seat], values[seat])
@@ -295,9 +298,9 @@ def next_fantasy(state, seat, stands_, values):
     if cards and (state.valued or state.sampled):
         # Points are paid pairwise, and so is Fantasyland's measured value.
         value = PAID[paid_by(state), cards - 14]
-        for other in range(state.seats):
+        for other in range(state.seats if state.exact != EXPECTED else 0):
             state.points[other] -= value
-        state.points[seat] += value * state.seats
+            state.points[seat] += value
         state.stats[seat, VALUE] += value * (state.seats - 1)
         cards = 0
     state.fantasy_cards[seat] = cards

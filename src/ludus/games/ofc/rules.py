@@ -8,9 +8,11 @@ from ludus.core.rules import States, Streams
 from ludus.core.spec import Part, Spec
 from ludus.games.ofc import Options, text
 from ludus.games.ofc.afterstates import Placements
-from ludus.games.ofc.finish import finish_action, finish_rows, judge_rows
+from ludus.games.ofc.finish import finish_action, finish_rows, judge_rows, placement_worth
 from ludus.games.ofc.hand import (
     ACTIONS,
+    EXACT,
+    EXPECTED,
     FIRST_ACTIONS,
     STATE,
     STATS,
@@ -23,6 +25,7 @@ from ludus.games.ofc.hand import (
 from ludus.games.ofc.observation import observe_rows, observed_bytes
 from ludus.games.ofc.scoring import FANTASY_FLAT, FANTASY_OFF, FANTASY_PROGRESSIVE, FIXED
 
+LAST_STREET = {"played": 0, "exact": EXACT, "expected": EXPECTED}
 FANTASY = {"off": FANTASY_OFF, "flat": FANTASY_FLAT, "progressive": FANTASY_PROGRESSIVE}
 
 
@@ -55,6 +58,8 @@ def deal_rows(states, rng):
 def play_rows(states, actions, rng):
     for i in range(len(states)):
         state, action = states[i], np.int64(actions[i])
+        if state.exact == EXPECTED and state.street == STREETS - 2:
+            state.points[state.turn] += placement_worth(state, action)
         while action >= 0:
             act(state, action, rng[i])
             last = state.exact and state.street == STREETS - 1 and not state.over
@@ -129,8 +134,11 @@ class Ofc:
             raise Usage(f"fantasyland is {', '.join(FANTASY)}, not {options.fantasyland!r}")
         if options.fantasyland_hands not in ("played", "valued", "sampled"):
             raise Usage(f"fantasyland_hands is played, valued or sampled, not {options.fantasyland_hands!r}")
-        if options.last_street not in ("played", "exact"):
-            raise Usage(f"last_street is played or exact, not {options.last_street!r}")
+        if options.last_street not in LAST_STREET:
+            raise Usage(f"last_street is {', '.join(LAST_STREET)}, not {options.last_street!r}")
+        expected = options.last_street == "expected"
+        if expected and options.fantasyland_hands == "played":
+            raise Usage("last_street=expected pays for Fantasyland: add fantasyland_hands=sampled or valued")
         if not 1 <= options.hands <= 1_000_000:
             raise Usage(f"a session has 1 to 1,000,000 hands, not {options.hands}")
         self.options = options
@@ -141,6 +149,7 @@ class Ofc:
             parts=(Part("cards", (observed_bytes(options.seats),)),),
             state=STATE,
             stats=STATS,
+            zero_sum=not expected,
             hidden=True,
             afterstates=Placements(options.seats),
         )
@@ -153,7 +162,7 @@ class Ofc:
         states["valued"] = FIXED if self.options.fantasyland_hands == "valued" else 0
         states["stay_middle"] = self.options.stay_middle
         states["sampled"] = self.options.fantasyland_hands == "sampled"
-        states["exact"] = self.options.last_street == "exact"
+        states["exact"] = LAST_STREET[self.options.last_street]
         states["hands"] = self.options.hands
         return states
 
