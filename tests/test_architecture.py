@@ -26,6 +26,7 @@ LAYERS = [
     ("ui",),
     ("commands",),
     ("cli",),
+    ("__main__",),
 ]
 """A module imports only from its own layer and those above it here; those of one layer don't know each other,
 except for the first."""

@@ -35,6 +35,11 @@ def test_help_is_quick_and_imports_nothing_heavy():
     assert after.children_user + after.children_system - before.children_user - before.children_system < 1.0
 
 
+def test_python_runs_the_package_as_the_command_line():
+    done = subprocess.run([sys.executable, "-m", "ludus", "games"], env=ENV, capture_output=True, text=True)
+    assert done.returncode == 0 and "tictactoe" in done.stdout
+
+
 # ---- games
 
 
