@@ -68,7 +68,7 @@ def test_plain_policy_gives_the_numbers_of_the_torch_net(config, dtype):
     obs = make_obs(spec, 40, np.random.default_rng(2))
     obs[0] = 255 if dtype == UINT8 else 1000.0  # beyond what a normalised observation may be
     with torch.no_grad():
-        logits, value = net(torch.from_numpy(obs), torch.ones(40, 7, dtype=torch.bool))
+        logits, value = net.raw(torch.from_numpy(obs))
     np.testing.assert_allclose(plain.logits(obs), logits.numpy(), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(plain.value(obs), value.numpy(), rtol=1e-4, atol=1e-4)
     assert value.std() > 1 and logits.std() > 0.1  # else there would be nothing to compare
@@ -189,8 +189,11 @@ def test_a_single_legal_action_is_taken_for_certain_however_unlikely():
     assert (actions == 3).all() and np.abs(logp).max() < 1e-6
 
 
-def test_illegal_actions_have_no_chance_in_torch():
+@pytest.mark.parametrize("drift", [0.0, -100.0, 1000.0])
+def test_illegal_actions_have_no_chance_in_torch(drift):
     net = make_net(make_spec(), CONFIGS[0])
+    with torch.no_grad():
+        net.policy.bias += drift  # nothing holds on to it: a softmax does not see it
     obs = torch.from_numpy(make_obs(net.spec, 20, np.random.default_rng(7)))
     legal = torch.zeros(20, 7, dtype=torch.bool)
     legal[:, 2:4] = True

@@ -41,7 +41,8 @@ class Afterstates(Protocol):
         ...
 
     def describe_tensor(self, obs: "Tensor", constants: "list[Tensor]") -> "Tensor":
-        """Features on any device, float32 [N, K, M, F]; options that aren't there have any numbers."""
+        """Features on any device, float32 [K, N, M, F or more]: zeros follow them. Options that aren't there
+        have any numbers."""
         ...
 
 

@@ -11,12 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from ludus.core.afterstates import PARTS, Afterstates, Described, described
 from ludus.core.spec import Spec
 from ludus.nets.afterstate_sums import add_relu, relu_gradients, score_gradients, score_sums
 from ludus.nets.parts import orthogonal
 from ludus.nets.products import EVEN_ROWS, product
+
+PIECES = 64
+"""Of the products of all options on a GPU."""
 
 
 class AfterstateHead(nn.Module):
@@ -49,15 +53,26 @@ class AfterstateHead(nn.Module):
         trunk for each part, then for their sum, [B, sum of widths]"""
         *by_part, last = beside.split(self.widths, 1)
         constants = [getattr(self, f"constant_{number}") for number in range(len(self.afterstates.constants))]
-        features = self.afterstates.describe_tensor(obs, constants)
-        seen = torch.einsum("bkmf,kfh->bkmh", features, self.first)
-        embedded = torch.einsum(
-            "bkmh,khd->bkmd", torch.relu(seen + torch.stack(by_part, 1).unsqueeze(2)), self.second
-        )
+        features = self.afterstates.describe_tensor(obs, constants)  # [K, B, M, F]
+        first = pad(self.first, (0, 0, 0, features.shape[3] - self.first.shape[1]))
+        seen = torch.relu(_products(features, first) + torch.stack(by_part).unsqueeze(2))
+        embedded = _products(seen, self.second)
         total = last.unsqueeze(1)  # [B, A, D]
         for k in range(PARTS):
-            total = total + embedded[:, k].index_select(1, self.combine[:, k])
+            total = total + embedded[k].index_select(1, self.combine[:, k])
         return torch.relu(total) @ self.score
+
+
+def _products(x: Tensor, weights: Tensor) -> Tensor:
+    """Of each part with its weights: [K, B, M, inputs], [K, inputs, outputs] -> [K, B, M, outputs].
+
+    In pieces, since the gradient of weights is a product over all rows, of which a GPU would compute each of
+    its few numbers in one place.
+    """
+    parts, rows = len(x), x.shape[1] * x.shape[2]
+    pieces = math.gcd(rows, PIECES)
+    found = x.reshape(parts, pieces, rows // pieces, x.shape[3]) @ weights.unsqueeze(1)
+    return found.reshape(*x.shape[:3], weights.shape[2])
 
 
 class CompiledScores(torch.autograd.Function):

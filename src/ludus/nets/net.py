@@ -13,7 +13,9 @@ from ludus.nets.afterstates import AfterstateHead
 from ludus.nets.parts import PartsReader, channels_first, convolutions, orthogonal
 
 ILLEGAL = -70.0
-"""Logit of an illegal action: as good as never. Not lower: exp of less underflows, at five times the cost."""
+"""Logit of an illegal action, where the best legal one has 0: as good as never. Not lower: exp of less
+underflows, at five times the cost."""
+NEVER = -1e30
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
 
 
@@ -104,7 +106,11 @@ class Net(nn.Module):
         return self.policy(obs, body) if isinstance(self.policy, AfterstateHead) else self.policy(body)
 
     def masked(self, logits: Tensor, legal: Tensor) -> Tensor:
-        return logits.masked_fill(~legal, ILLEGAL) if legal.shape[1] else logits
+        """The same choice, with the best legal action at 0: nothing else keeps logits from drifting."""
+        if not legal.shape[1]:
+            return logits
+        best = logits.detach().masked_fill(~legal, NEVER).amax(1, keepdim=True)
+        return (logits - best).masked_fill(~legal, ILLEGAL)
 
     def remember(self, body: Tensor, memory: Tensor) -> Tensor:
         """The memory after one more decision, [B, 2 * width]; its first half is what the heads see."""

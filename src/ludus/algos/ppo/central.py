@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from ludus.algos import Actor, Algorithm, Opponent, Plan, Seating
+from ludus.algos.cuda_graph import fused
 from ludus.algos.ppo.actor import PpoActor
 from ludus.algos.ppo.log_prob import log_prob, normal_log_prob
 from ludus.core import seeds
@@ -116,7 +117,7 @@ class DevicePolicy:
         obs = self.obs.to(self.device, non_blocking=True)
         legal = self.legal.to(self.device, non_blocking=True)
         before = self.memory.to(self.device, non_blocking=True) if self.net.cell else None
-        logits, value, after = self.net.look(obs, before)
+        logits, value, after = self.copies[self.block.slot].look(obs, before)
         action, logp = self._sampled(self.net.masked(logits, legal))
         kept = {"legal": legal, "action": action, "logp": logp, "value": value}
         if stack := self.net.spec.stack:
@@ -141,8 +142,10 @@ class DevicePolicy:
         action = (logits + noise).argmax(1).int()  # with Gumbel noise, the maximum is a sample
         return action, log_prob(self.net, logits, action)[0]
 
+    @torch.no_grad()
     def _capture(self) -> "torch.cuda.CUDAGraph":
-        assert self.stream is not None
+        assert self.stream is not None and self.block is not None
+        self.copies[self.block.slot].compile(self.obs.to(self.device), self.memory.to(self.device))
         self.stream.wait_stream(torch.cuda.default_stream(self.device))
         for _ in range(3):
             self.at.zero_()
@@ -207,8 +210,15 @@ class Playing:
     """A network that plays, and since when its weights are those of the learner."""
 
     def __init__(self, net: Net) -> None:
-        self.net = net
+        self.net, self.look = net, net.look
         self.published: torch.cuda.Event | None = None
+        self._is_compiled = net.config.head != "afterstates"
+
+    def compile(self, obs: torch.Tensor, memory: torch.Tensor) -> None:
+        """For a GPU, with examples. Afterstates are many small operations, which take long one by one."""
+        if not self._is_compiled:
+            self.look = fused(self.net.look, obs, memory if self.net.cell else None)
+        self._is_compiled = True
 
     @torch.no_grad()
     def update(self, learner: Net) -> None:

@@ -3,7 +3,6 @@
 An option is a set of the drawn cards, as bits: those that a row is given.
 """
 
-import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 RANKS, SUITS, COUNTS = 13, 4, 18  # of a row: ranks, jokers, suits
-WINDOWS = np.array([[(rank - top) % RANKS < 5 for rank in range(RANKS)] for top in range(-1, 9)])
-"""Which ranks each straight needs, from A2345 to TJQKA. bool [10, 13]"""
-WINDOW_BITS = (WINDOWS << np.arange(RANKS)).sum(1)
+STRAIGHTS = 10
+WINDOW_BITS = np.array([sum(1 << rank % RANKS for rank in range(low, low + 5)) for low in range(-1, 9)])
+"""Which ranks each straight needs, from A2345 to TJQKA. int64 [10]"""
 
 # Where a description has what; docs/ofc.md lists it.
 TWO, THREE, UNSEEN = COUNTS, COUNTS + RANKS, COUNTS + 2 * RANKS
@@ -33,9 +32,11 @@ MADE_FLUSH, MADE_STRAIGHT, MADE_STRAIGHT_FLUSH, MADE = range(71, 75)  # the last
 CARDS_HELD, NO_PAIR, FEATURES = range(79, 82)
 
 OPTIONS = 1 << FIRST_DRAW
-GIVEN = (np.arange(OPTIONS)[:, None] >> np.arange(FIRST_DRAW) & 1).astype(np.float32)
-"""Which cards each option gives to a row, [M, 5]."""
-SIZES = np.array(ROW_SIZE, np.float32).reshape(3, 1, 1)
+GIVEN = (np.arange(OPTIONS)[:, None] >> np.arange(FIRST_DRAW) & 1).astype(np.float32)[..., None]
+"""Which cards each option gives to a row, [M, 5, 1]."""
+GPU_WORD = 4
+"""Matrix products on a GPU are fast for rows of whole 16 bytes."""
+SIZES = np.array(ROW_SIZE, np.float32).reshape(3, 1, 1, 1)
 HEIGHTS = (np.arange(RANKS) / (RANKS - 1)).astype(np.float32)
 
 
@@ -57,7 +58,7 @@ class Placements:
 
     options, features = OPTIONS, FEATURES
     combine = _combine()
-    constants: tuple[np.ndarray, ...] = (GIVEN, WINDOWS.T.astype(np.float32), SIZES, HEIGHTS)
+    constants: tuple[np.ndarray, ...] = (GIVEN, SIZES, HEIGHTS)
 
     def __init__(self, seats: int) -> None:
         self._drawn = UNSEEN_FEATURES + seats * SEAT_FEATURES
@@ -71,11 +72,14 @@ class Placements:
         describe_rows(obs, self._drawn, places, out)
 
     def describe_tensor(self, obs: "Tensor", constants: "list[Tensor]") -> "Tensor":
-        x, n, (given, windows, sizes, heights) = obs.float(), len(obs), constants
+        import torch
+
+        x, n, (given, sizes, heights) = obs.float(), len(obs), constants
         rows = x[:, UNSEEN_FEATURES : UNSEEN_FEATURES + 3 * ROW_FEATURES].reshape(n, 3, 1, ROW_FEATURES)
         drawn = x[:, self._drawn : self._drawn + FIRST_DRAW * CARD_FEATURES]
-        held = rows[..., :COUNTS] + (given @ drawn.reshape(n, FIRST_DRAW, CARD_FEATURES)).unsqueeze(1)
-        unseen = x[:, CARDS:UNSEEN_FEATURES].reshape(n, 1, 1, RANKS + SUITS) / 4
+        drawn = drawn.reshape(n, 1, FIRST_DRAW, CARD_FEATURES)
+        held = rows.transpose(0, 1)[..., :COUNTS] + (given * drawn).sum(2)  # [3, N, M, COUNTS]
+        unseen = x[:, CARDS:UNSEEN_FEATURES].reshape(n, 1, RANKS + SUITS) / 4
         ranks, jokers, suits = held[..., :RANKS], held[..., RANKS : RANKS + 1], held[..., RANKS + 1 :]
         once, two, three = (ranks >= 1).float(), (ranks == 2).float(), (ranks == 3).float()
         cards = held[..., : RANKS + 1].sum(-1, keepdim=True)
@@ -88,8 +92,8 @@ class Placements:
         longest = suits.amax(-1, keepdim=True)
         flush = (longest + jokers == cards).float()
         suit_outs = ((suits == longest) * unseen[..., RANKS:]).amax(-1, keepdim=True)
-        fits = (once @ windows + jokers >= cards).float() * no_pair
-        missing = ((1 - once) * (unseen[..., :RANKS] > 0)) @ windows * fits
+        fits = (_in_straights(once) + jokers >= cards).float() * no_pair
+        missing = _in_straights((1 - once) * (unseen[..., :RANKS] > 0)) * fits
         straight = fits.amax(-1, keepdim=True)
         highest = (once * heights).amax(-1, keepdim=True)
         found = [
@@ -100,10 +104,16 @@ class Placements:
             full * flush, full * straight, full * flush * straight, *(full * shape for shape in shapes),
             cards / 5, no_pair,
         ]  # fmt: skip
-        out = x.new_empty((*held.shape[:3], FEATURES))
-        for part, end in zip(found, itertools.accumulate(part.shape[-1] for part in found), strict=True):
-            out[..., end - part.shape[-1] : end] = part
-        return out
+        return torch.cat([*found, held.new_zeros(*held.shape[:3], -FEATURES % GPU_WORD)], -1)
+
+
+def _in_straights(ranks: "Tensor") -> "Tensor":
+    """How many of the ranks are in each straight, from A2345 to TJQKA. [..., 13] -> [..., 10]"""
+    import torch
+
+    from_ace = torch.cat([ranks[..., -1:], ranks], -1)
+    first, *others = (from_ace[..., place : place + STRAIGHTS] for place in range(5))
+    return sum(others, first)
 
 
 @njit
