@@ -9,6 +9,7 @@ sessions tell as much as some 100,000 hands of a match.
 """
 
 import os
+import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -47,10 +48,13 @@ class Weighed:
 
     def __init__(self, rules: Rules, bot: Bot, policy: Bot, weigh: LookAhead, futures: int) -> None:
         self.rules, self.bot, self.policy, self.weigh, self.futures = rules, bot, policy, weigh, futures
-        self.worth = np.zeros(STREETS)
+        self.worth, self.took_s = np.zeros(STREETS), list[float]()
 
     def choose(self, states: States, rng: Streams) -> np.ndarray:
-        chosen, first = self.bot.choose(states, rng), self.policy.choose(states, rng)
+        start_s = time.perf_counter()
+        chosen = self.bot.choose(states, rng)
+        self.took_s.append(time.perf_counter() - start_s)
+        first = self.policy.choose(states, rng)
         for i in np.flatnonzero(chosen != first):
             start = states[i : i + 1].copy()
             self.rules.cut(start)  # type: ignore[attr-defined]
@@ -60,8 +64,9 @@ class Weighed:
         return chosen
 
 
-def play(options: Options, session: int) -> np.ndarray:
-    """What each street's decisions were worth in one session, then its hands and its normal ones. [6]"""
+def play(options: Options, session: int) -> tuple[np.ndarray, list[float]]:
+    """What each street's decisions were worth in one session, then its hands and its normal ones, [6]; the
+    seconds that each decision took."""
     game = games.open("ofc").native("played")
     rules, seat = game.rules, session % game.spec.seats
     policy = match.player(f"{options.agent}+0", game)
@@ -72,21 +77,23 @@ def play(options: Options, session: int) -> np.ndarray:
     stats = np.zeros((1, game.spec.seats, len(rules.spec.stats)), np.float32)
     rules.stats(final, stats)
     normal, fantasy = (stats[0, seat, rules.spec.stats.index(name)] for name in ("hands", "fl_hands"))
-    return np.array([*weighed.worth, normal + fantasy, normal])
+    return np.array([*weighed.worth, normal + fantasy, normal]), weighed.took_s
 
 
-def main() -> None:
-    options = tyro.cli(Options, description=__doc__)
+def measure(options: Options) -> None:
     os.environ.update(ONE_THREAD)  # for the processes
     with ProcessPoolExecutor(machine.usable_cores(), mp_context=get_context("spawn")) as pool:
         jobs = [pool.submit(play, options, session) for session in range(options.sessions)]
-        found = np.array([job.result() for job in jobs])
+        results = [job.result() for job in jobs]
+    found, took_s = np.array([result[0] for result in results]), np.concatenate([s for _, s in results])
     worth, hands, normal = found[:, :STREETS], found[:, STREETS].sum(), found[:, STREETS + 1].sum()
     total = worth.sum(1) * len(found) / hands
-    figure("ofc.think.by_decision", total.mean(), f"points/hand ± {margin(total):.2g}")
+    figure("ofc.think", total.mean(), f"points/hand ± {margin(total):.2g}")
     for street, sum_ in enumerate(worth.sum(0), 1):
         figure(f"ofc.think.street_{street}", sum_ / normal, "points/normal hand")
+    figure("ofc.think.mean_s", took_s.mean(), "s")
+    figure("ofc.think.most_s", np.quantile(took_s, 0.999), "s, in all but one of 1,000 decisions")
 
 
 if __name__ == "__main__":
-    main()
+    measure(tyro.cli(Options, description=__doc__))

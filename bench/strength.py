@@ -13,6 +13,7 @@ import numpy as np
 import tyro
 
 import connect4_positions
+import look_ahead
 from figures import figure
 from ludus import games, match
 from ludus.core import seeds
@@ -32,9 +33,10 @@ class Sizes:
     """OFC's agent, perhaps with look-ahead: `champion+128`."""
     hands: int = 18_000
     """Of OFC against greedy and against rollout; against expert a sixth as many."""
-    think: str = "256"
+    think: str = "1024"
     """How far OFC's agent looks ahead in `ofc.think`: futures, or a time."""
-    think_hands: int = 6_000
+    think_sessions: int = 300
+    """Of ten hands."""
     old: str = ""
     """The run of an older Blokus Duo agent."""
     classic: str = "champion"
@@ -85,9 +87,9 @@ def ofc(sizes: Sizes) -> None:
 
 
 def ofc_think(sizes: Sizes) -> None:
-    """Against its policy alone."""
-    duel = ofc_duel(f"{sizes.agent}+{sizes.think}", f"{sizes.agent}+0", sizes.think_hands, sizes.seed)
-    points("ofc.think", duel)
+    """Against two of its policy alone, decision by decision: a match tells as much only after 100 times as
+    many hands."""
+    look_ahead.measure(look_ahead.Options(sizes.agent, sizes.think, sizes.think_sessions, seed=sizes.seed))
 
 
 def blokus_vs_old(sizes: Sizes) -> None:

@@ -14,8 +14,10 @@ from ludus.nets import Memory, NetConfig
 from ludus.nets.plain import sample
 from ludus.search.bot import parse_think
 
-WIDTH, LEAST = 8, 1e-4
+WIDTH, LEAST = 16, 1e-6
 """Ideas, the actions that are compared: so many, each at least this share as likely as the first."""
+SHOWN = 8
+"""Ideas that people are shown, with what they bring."""
 JUDGED = 12
 """Ideas that the rules judge, however unlikely: no guess is involved. In OFC more than 12 found nothing."""
 BATCH = 32
@@ -113,7 +115,7 @@ class LookAhead(PolicyBot):
         actions, known, logits = self.first(state)
         if known[0]:
             return actions, np.ones(1, np.float32), self._outcomes(state, actions, rng, self.futures).mean(1)
-        ideas = likeliest(logits, WIDTH)[0]
+        ideas = likeliest(logits, SHOWN)[0]
         ideas = ideas[ideas >= 0]
         shares = np.exp(logits[0] - logits[0].max())
         return ideas, shares[ideas] / shares.sum(), self._outcomes(state, ideas, rng, self.futures).mean(1)
