@@ -341,7 +341,7 @@ def run_game(folder: Path, name: str, words: list[str]) -> Game:
 def refuse_other_rules(agent: PlayerName, game: Game) -> None:
     """A network fits one game, and observations and actions of one shape. agent: of a run"""
     assert agent.run is not None
-    trained = trained_game(read_config(agent.run, game.name)).native("played")
+    trained = trained_game(read_config(agent.run, game.name)).native("played").for_evaluation()
     if _shapes(trained) == _shapes(game):
         return
     before, now = vars(trained.options), vars(game.native("played").options)

@@ -138,7 +138,10 @@ class Ofc:
             raise Usage(f"last_street is {', '.join(LAST_STREET)}, not {options.last_street!r}")
         expected = options.last_street == "expected"
         if expected and options.fantasyland_hands == "played":
-            raise Usage("last_street=expected pays for Fantasyland: add fantasyland_hands=sampled or valued")
+            raise Usage(
+                "last_street=expected pays for Fantasyland at once: take fantasyland_hands=sampled or valued "
+                "with it, or last_street=exact"
+            )
         if not 1 <= options.hands <= 1_000_000:
             raise Usage(f"a session has 1 to 1,000,000 hands, not {options.hands}")
         self.options = options
