@@ -47,6 +47,10 @@ def measure_ofc(folder: str) -> None:
     tell("ofc.train.gpu", config)
     big = dataclasses.replace(config.net, hidden=(1024, 512, 512))
     tell("ofc.train.gpu.big", dataclasses.replace(config, net=big, run=f"{folder}/big"))
+    scored = dataclasses.replace(config.net, hidden=(512, 256), head="afterstates")
+    switches = {**config.switches, "last_street": "expected"}
+    taught = dataclasses.replace(config, net=scored, switches=switches, run=f"{folder}/afterstates")
+    tell("ofc.train.gpu.afterstates", taught)
     hybrid = dataclasses.replace(config, inference="local", rows=256, run=f"{folder}/hybrid")
     tell("ofc.train.hybrid", hybrid)
     chosen = dataclasses.replace(config, inference="auto", seconds=10.0, run=f"{folder}/auto")
