@@ -361,7 +361,8 @@ def test_foul_boards_become_rare_in_ofc(trained):
     readings = learned(
         trained, "ofc", reached,
         workers="2", rows=64, decisions=200_000, opponents="random", ppo={"learning_rate": 2e-3},
-        switches={"hands": 1, "fantasyland_hands": "valued"},  # all boards are set by decisions
+        # All boards are set by decisions.
+        switches={"hands": 1, "fantasyland_hands": "valued", "last_street": "played"},
     )  # fmt: skip
     assert readings[0]["game/fouls"] > 0.5  # random play fouls 58 % of its boards
     assert late(readings, "game/fouls") < 0.42
