@@ -1,5 +1,6 @@
 """The network of a search: the same numbers wherever it is asked, and weights that travel whole."""
 
+import gc
 import threading
 import weakref
 
@@ -183,6 +184,7 @@ def test_self_play_in_integers_has_the_newest_weights(rules, monkeypatch):
     ours = np.arange(len(states)), rules.seat(states)
     old = weakref.ref(network.evaluate)
     network.load(flat_weights(net))
+    gc.collect()  # a cycle may hold it for a while
     assert old() is None  # workers get new weights for days
     logits, values = asked(network, rules, states)
     np.testing.assert_allclose(values[ours], wanted, atol=1e-2)
