@@ -88,7 +88,7 @@ def measure(options: Options) -> None:
     found, took_s = np.array([result[0] for result in results]), np.concatenate([s for _, s in results])
     worth, hands, normal = found[:, :STREETS], found[:, STREETS].sum(), found[:, STREETS + 1].sum()
     total = worth.sum(1) * len(found) / hands
-    figure("ofc.think", total.mean(), f"points/hand ± {margin(total):.2g}")
+    figure("ofc.think.by_decision", total.mean(), f"points/hand ± {margin(total):.2g}")
     for street, sum_ in enumerate(worth.sum(0), 1):
         figure(f"ofc.think.street_{street}", sum_ / normal, "points/normal hand")
     figure("ofc.think.mean_s", took_s.mean(), "s")

@@ -13,7 +13,6 @@ import numpy as np
 import tyro
 
 import connect4_positions
-import look_ahead
 from figures import figure
 from ludus import games, match
 from ludus.core import seeds
@@ -33,10 +32,9 @@ class Sizes:
     """OFC's agent, perhaps with look-ahead: `champion+128`."""
     hands: int = 18_000
     """Of OFC against greedy and against rollout; against expert a sixth as many."""
-    think: str = "1024"
+    think: str = "256"
     """How far OFC's agent looks ahead in `ofc.think`: futures, or a time."""
-    think_sessions: int = 300
-    """Of ten hands."""
+    think_hands: int = 6_000
     old: str = ""
     """The run of an older Blokus Duo agent."""
     classic: str = "champion"
@@ -87,9 +85,9 @@ def ofc(sizes: Sizes) -> None:
 
 
 def ofc_think(sizes: Sizes) -> None:
-    """Against two of its policy alone, decision by decision: a match tells as much only after 100 times as
-    many hands."""
-    look_ahead.measure(look_ahead.Options(sizes.agent, sizes.think, sizes.think_sessions, seed=sizes.seed))
+    """Against its policy alone."""
+    duel = ofc_duel(f"{sizes.agent}+{sizes.think}", f"{sizes.agent}+0", sizes.think_hands, sizes.seed)
+    points("ofc.think", duel)
 
 
 def blokus_vs_old(sizes: Sizes) -> None:
