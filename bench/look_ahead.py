@@ -3,9 +3,9 @@
     python bench/look_ahead.py champion --think 256 --sessions 100
 
 The agent that looks ahead plays sessions; wherever it doesn't take its policy's first choice, new futures in
-which the policy plays all seats say what the difference is worth. The sum of these is what it wins, exactly
-(the performance difference lemma, Kakade and Langford 2002), but without most of the luck of the cards: 100
-sessions tell as much as some 100,000 hands of a match.
+which the policy plays all seats say what the difference is worth. The sum of these is what it wins (the
+performance difference lemma, Kakade and Langford 2002) as far as these futures are like the game: a match found
+less (docs/ofc.md). Most of the luck of the cards is left out.
 """
 
 import os
