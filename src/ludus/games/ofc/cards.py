@@ -21,6 +21,9 @@ CATEGORIES = (
 NO_LIMIT = 1 << 30
 FOUL = -1
 ACE = 12
+SEVERAL_SUITS = 0b11
+JOKER_VALUES = 2 * 13 * 14 // 2
+"""Values that two jokers can give a row, at most."""
 
 
 def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -142,49 +145,49 @@ def best_at_most(cards, n, limit):
     value = best(cards, n)
     if value <= limit:
         return value
-    trial, places, held = np.empty(5, np.uint8), np.empty(2, np.int64), np.zeros(13, np.int64)
-    jokers, suits, suit = 0, 0, 0
+    values = np.empty(JOKER_VALUES, np.int32)
+    return highest_at_most(values, joker_values(cards, n, values), limit)
+
+
+@inner
+def highest_at_most(values, n, limit):
+    """The highest of the first n values that is not above `limit`, or FOUL."""
+    found = FOUL
     for i in range(n):
-        trial[i] = cards[i]
-        if cards[i] >= JOKER:
-            places[jokers] = i
-            jokers += 1
-        else:
-            suit = cards[i] & 3
-            suits |= 1 << suit
-            held[cards[i] >> 2] += 1
-    if jokers == 0:
-        return FOUL
-    # Only ranks matter, and whether all suits are one: so two suits to try, that one and two others.
-    off = suit ^ 1
-    found = best_of_ranks(trial, n, places, jokers, held, off, off ^ 2, limit)
-    if n == 5 and suits & (suits - 1) == 0:
-        found = max(found, best_of_ranks(trial, n, places, jokers, held, suit, suit, limit))
+        if found < values[i] <= limit:
+            found = values[i]
+    return found
+
+
+@njit
+def joker_values(cards, n, values):
+    """All values of a row's first n cards, with each card for its jokers; how many. 0 without a joker.
+
+    Only ranks matter, and whether all suits are one. values: int32 [JOKER_VALUES], written
+    """
+    once, twice, thrice, four, suits, jokers = sets_of(cards, 0, n)
+    found = 0
+    for is_flush in range(2 if n == 5 and suits & (suits - 1) == 0 else 1):
+        kind = suits if is_flush else SEVERAL_SUITS
+        for first in range(13 if jokers else 0):
+            if (once if is_flush else four) >> first & 1:  # a flush holds each rank once
+                continue
+            sets = with_rank(once, twice, thrice, four, 1 << first)
+            for second in range(first + 1 if jokers == 2 else 1):
+                more = sets
+                if jokers == 2:
+                    if (sets[0] if is_flush else sets[3]) >> second & 1:
+                        continue
+                    more = with_rank(sets[0], sets[1], sets[2], sets[3], 1 << second)
+                values[found] = best_of_sets(n, more[0], more[1], more[2], more[3], kind, 0)
+                found += 1
     return found
 
 
 @inner
-def best_of_ranks(trial, n, places, jokers, held, first_suit, second_suit, limit):
-    """The best value below the limit over all ranks of one or two jokers of the given suits."""
-    most = 1 if first_suit == second_suit else 4  # a flush holds each rank once
-    found = FOUL
-    for first in range(13):
-        if held[first] >= most:
-            continue
-        trial[places[0]] = first << 2 | first_suit
-        if jokers == 1:
-            value = best(trial, n)
-            if found < value <= limit:
-                found = value
-            continue
-        for second in range(first + 1):
-            if held[second] + (first == second) >= most:
-                continue
-            trial[places[1]] = second << 2 | second_suit
-            value = best(trial, n)
-            if found < value <= limit:
-                found = value
-    return found
+def with_rank(once, twice, thrice, four, bit):
+    """The sets of ranks with one more card."""
+    return once | bit, twice | once & bit, thrice | twice & bit, four | thrice & bit
 
 
 @njit(inline="always")

@@ -6,7 +6,17 @@ Looks only at what the seat to move can see.
 import numpy as np
 
 from ludus.core.jit import inner, njit
-from ludus.games.ofc.cards import CARDS, FOUL, JOKER, NO_LIMIT, best, best_at_most
+from ludus.games.ofc.cards import (
+    CARDS,
+    EMPTY,
+    FOUL,
+    JOKER,
+    JOKER_VALUES,
+    best,
+    highest_at_most,
+    joker_values,
+    sets_of,
+)
 from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, STATE, STREETS, place_cards, unseen
 from ludus.games.ofc.outcome import (
     board_worth,
@@ -84,116 +94,165 @@ def open_rows(state, rows):
             found += 1
 
 
-@inner
-def rate_rows(state, cards, n, theirs, stand, values, jokers, sure, wins, losses):
-    """What each row may become: with each of n cards in its open slot, with each two of them in both (the
-    second before the first), or as it is. Values are not limited by the row below.
-
-    theirs, stand: as `read_others` says. values: int64 [3, K]; jokers: bool [3, K], whether the row has one;
-    sure: float64 [3, K], all that it wins but for scoops; wins, losses: float64 [2, 3, K], how likely it wins
-    against each of the others. All are written.
-    """
-    hand = np.empty(5, np.uint8)
-    for row in range(3):
-        start, held = ROW_START[row], state.count[state.turn, row]
-        wild = False
-        for place in range(held):
-            hand[place] = state.board[state.turn, start + place]
-            wild |= hand[place] >= JOKER
-        room = ROW_SIZE[row] - held
-        k = 0
-        for i in range(n if room else 1):
-            for j in range(i if room == 2 else 1):
-                if room:
-                    hand[held] = cards[i]
-                if room == 2:
-                    hand[held + 1] = cards[j]
-                value = best(hand, ROW_SIZE[row])
-                values[row, k] = value
-                jokers[row, k] = wild or (room and cards[i] >= JOKER) or (room == 2 and cards[j] >= JOKER)
-                sure[row, k] = own_worth(state, row, value)
-                for ahead in range(state.seats - 1):
-                    win, loss = row_chances(state, theirs, ahead, row, value)
-                    wins[ahead, row, k], losses[ahead, row, k] = win, loss
-                    sure[row, k] += stand[ahead] * (win - loss)
-                k += 1
+RATED = np.dtype(
+    [
+        ("value", np.int64),  # not limited by the row below
+        ("sure", np.float64),  # all that it wins if the board stands, but for scoops
+        ("wins", np.float64, 2),  # how likely it wins against each of the others
+        ("losses", np.float64, 2),
+        ("others", np.int64),  # values that its jokers can give it; UNLISTED before anyone asked
+        ("values", np.int32, JOKER_VALUES),
+        ("cards", np.uint8, 5),
+    ],
+    align=True,
+)
+"""A row of the board, as it may become."""
+UNLISTED = -1
 
 
 @inner
-def limited_rows(board, at, values, limits, limited, found):
-    """Values of a finished board whose rows are too high but for their jokers; whether it stands.
-
-    at: what each row became. limits, limited: int64 [3, K], the limit that a row met last, and what that left
-    of it; found: int64 [3]. Written are all but the first.
-    """
-    limit = NO_LIMIT
-    for row in (BOTTOM, MIDDLE, TOP):
-        k = at[row]
-        found[row] = values[row, k]
-        if found[row] > limit:
-            if limits[row, k] != limit:
-                start, size = ROW_START[row], ROW_SIZE[row]
-                limited[row, k] = best_at_most(board[start : start + size], size, limit)
-                limits[row, k] = limit
-            found[row] = limited[row, k]
-        if found[row] == FOUL:
-            return False
-        limit = found[row]
-    return True
-
-
-@inner
-def pairs_worth(state, cards, n, worth):
-    """What each two of n cards bring as the last of a board, in their better order. worth: float64 [n, n],
-    where the second is before the first"""
-    board, found = np.empty(BOARD, np.uint8), np.empty(3, np.int64)
-    theirs, stand, pays = np.empty((2, 3), np.int64), np.empty(2), np.empty(2)
-    read_others(state, theirs, stand, pays)
-    rows, slots, at = np.empty(2, np.int64), np.empty(2, np.int64), np.zeros(3, np.int64)
-    open_rows(state, rows)
-    one_row = rows[0] == rows[1]
-    kinds = n * (n - 1) // 2 if one_row else n
-    values, jokers, sure = (
-        np.empty((3, kinds), np.int64),
-        np.empty((3, kinds), np.bool_),
-        np.empty((3, kinds)),
-    )
-    wins, losses = np.empty((2, 3, kinds)), np.empty((2, 3, kinds))
-    limits, limited = np.full((3, kinds), -1), np.empty((3, kinds), np.int64)
-    rate_rows(state, cards, n, theirs, stand, values, jokers, sure, wins, losses)
-    for k in range(2):
-        slots[k] = ROW_START[rows[k]] + state.count[state.turn, rows[k]] + (one_row and k)
-    for slot in range(BOARD):
-        board[slot] = state.board[state.turn, slot]
-    fouled, paid = points_fouling(state, stand, pays), 0.0
+def rate(state, theirs, stand, row, value, rated):
+    """What a row of some value wins. theirs, stand: as `read_others` says; rated: RATED, written"""
+    rated.value = value
+    rated.sure = own_worth(state, row, value)
     for ahead in range(state.seats - 1):
-        paid += (1 - stand[ahead]) * FOUL_COST - stand[ahead] * pays[ahead]
+        win, loss = row_chances(state, theirs, ahead, row, value)
+        rated.wins[ahead], rated.losses[ahead] = win, loss
+        rated.sure += stand[ahead] * (win - loss)
+
+
+@inner
+def rate_row(state, theirs, stand, row, first, second, rated):
+    """A row with one or two more cards, or as it is if they are EMPTY."""
+    held, start, size = state.count[state.turn, row], ROW_START[row], ROW_SIZE[row]
+    for place in range(held):
+        rated.cards[place] = state.board[state.turn, start + place]
+    if held < size:
+        rated.cards[held] = first
+    if held + 1 < size and second != EMPTY:
+        rated.cards[held + 1] = second
+    rated.others = 0
+    for place in range(size):
+        if rated.cards[place] >= JOKER:
+            rated.others = UNLISTED
+    rate(state, theirs, stand, row, best(rated.cards, size), rated)
+
+
+@inner
+def limit_row(state, theirs, stand, row, rated, limit, limited):
+    """The same row with the highest value below a limit that its jokers allow; False if there is none."""
+    if rated.others == UNLISTED:
+        rated.others = joker_values(rated.cards, ROW_SIZE[row], rated.values)
+    value = highest_at_most(rated.values, rated.others, limit)
+    if value != FOUL:
+        rate(state, theirs, stand, row, value, limited)
+    return value != FOUL
+
+
+@inner
+def join(state, row, below, joined):
+    """Two rows as one: what they win together. The value is the upper one's."""
+    joined.value = row.value
+    joined.sure = row.sure + below.sure
+    for ahead in range(state.seats - 1):
+        joined.wins[ahead] = row.wins[ahead] * below.wins[ahead]
+        joined.losses[ahead] = row.losses[ahead] * below.losses[ahead]
+
+
+@inner
+def scooped_worth(state, stand, upper, lower):
+    """What all three rows win, of which two are joined."""
+    worth = upper.sure + lower.sure
+    for ahead in range(state.seats - 1):
+        all_won, all_lost = upper.wins[ahead] * lower.wins[ahead], upper.losses[ahead] * lower.losses[ahead]
+        worth += stand[ahead] * SCOOP * (all_won - all_lost)
+    return worth
+
+
+@inner
+def board_of_rows(state, theirs, stand, top, middle, bottom, spare):
+    """What three rows win, where jokers lower upper ones if need be; -inf if they foul. spare: RATED [3]"""
+    if middle.value > bottom.value:
+        if not limit_row(state, theirs, stand, MIDDLE, middle, bottom.value, spare[0]):
+            return -np.inf
+        middle = spare[0]
+    if top.value > middle.value:
+        if not limit_row(state, theirs, stand, TOP, top, middle.value, spare[1]):
+            return -np.inf
+        top = spare[1]
+    join(state, middle, bottom, spare[2])
+    return scooped_worth(state, stand, top, spare[2])
+
+
+@inner
+def pairs_in_one_row(state, theirs, stand, row, cards, n, worth):
+    """What each two of n cards bring in one row. worth: [n, n], where the second is before the first"""
+    rated, spare = np.empty(3, RATED), np.empty(3, RATED)
+    for other in range(3):
+        if other != row:
+            rate_row(state, theirs, stand, other, EMPTY, EMPTY, rated[other])
+    start = ROW_START[row]
+    held = state.board[state.turn, start : start + state.count[state.turn, row]]
+    suits = sets_of(held, 0, len(held))[4]
+    only_ranks = row == TOP or suits & (suits - 1) != 0
     for i in range(n):
         for j in range(i):
-            most = fouled
-            for order in range(1 if one_row else 2):
-                first, second = (j, i) if order else (i, j)
-                at[rows[0]], at[rows[1]] = first, second
-                if one_row:
-                    at[rows[0]] = i * (i - 1) // 2 + j
-                top, middle, bottom = at[TOP], at[MIDDLE], at[BOTTOM]
-                low, mid, high = values[TOP, top], values[MIDDLE, middle], values[BOTTOM, bottom]
-                if low <= mid <= high:
-                    brought = paid + sure[TOP, top] + sure[MIDDLE, middle] + sure[BOTTOM, bottom]
-                    for ahead in range(state.seats - 1):
-                        win, loss = wins[ahead], losses[ahead]
-                        all_won = win[TOP, top] * win[MIDDLE, middle] * win[BOTTOM, bottom]
-                        all_lost = loss[TOP, top] * loss[MIDDLE, middle] * loss[BOTTOM, bottom]
-                        brought += stand[ahead] * SCOOP * (all_won - all_lost)
-                elif (mid > high and not jokers[MIDDLE, middle]) or (low > mid and not jokers[TOP, top]):
-                    continue
-                else:
-                    board[slots[0]], board[slots[1]] = cards[first], cards[second]
-                    if not limited_rows(board, at, values, limits, limited, found):
-                        continue
-                    brought = board_worth(state, theirs, stand, pays, found, True)
-                most = max(most, brought)
-            worth[i, j] = most
+            if only_ranks and j > 0 and cards[j] >> 2 == cards[j - 1] >> 2:
+                worth[i, j] = worth[i, j - 1]
+                continue
+            if only_ranks and j < i - 1 and cards[i] >> 2 == cards[i - 1] >> 2:
+                worth[i, j] = worth[i - 1, j]
+                continue
+            rate_row(state, theirs, stand, row, cards[i], cards[j], rated[row])
+            worth[i, j] = board_of_rows(state, theirs, stand, rated[TOP], rated[MIDDLE], rated[BOTTOM], spare)
+
+
+@inner
+def join_fixed(state, theirs, stand, row, fixed, upper, lower, both, limited):
+    """Joins the row that is full with an open one: the top with the upper, another with the lower one. False
+    if they foul. both, limited: RATED, written"""
+    under, over = (upper, fixed) if row == TOP else (lower, fixed)
+    if row == BOTTOM:
+        under, over = fixed, lower
+    if over.value <= under.value:
+        join(state, over, under, both)
+        return True
+    if limit_row(state, theirs, stand, TOP if row == TOP else MIDDLE, over, under.value, limited):
+        join(state, limited, under, both)
+        return True
+    return False
+
+
+@inner
+def pairs_in_two_rows(state, theirs, stand, rows, cards, n, worth):
+    """The same in two rows, in the better order."""
+    upper, lower, both = np.empty(n, RATED), np.empty(n, RATED), np.empty(n, RATED)
+    fixed, spare, stands = np.empty(1, RATED), np.empty(3, RATED), np.empty(n, np.bool_)
+    row = TOP + MIDDLE + BOTTOM - rows[0] - rows[1]
+    rate_row(state, theirs, stand, row, EMPTY, EMPTY, fixed[0])
+    for k in range(n):
+        rate_row(state, theirs, stand, rows[0], cards[k], EMPTY, upper[k])
+        rate_row(state, theirs, stand, rows[1], cards[k], EMPTY, lower[k])
+        stands[k] = join_fixed(state, theirs, stand, row, fixed[0], upper[k], lower[k], both[k], spare[0])
+    for a in range(n):
+        for b in range(n):
+            brought = -np.inf
+            if row == TOP:
+                if upper[a].value <= lower[b].value:
+                    if stands[a]:
+                        brought = scooped_worth(state, stand, both[a], lower[b])
+                elif upper[a].others:
+                    brought = board_of_rows(state, theirs, stand, fixed[0], upper[a], lower[b], spare)
+            elif stands[b]:
+                if upper[a].value <= both[b].value:
+                    brought = scooped_worth(state, stand, upper[a], both[b])
+                elif upper[a].others:
+                    if limit_row(state, theirs, stand, TOP, upper[a], both[b].value, spare[0]):
+                        brought = scooped_worth(state, stand, spare[0], both[b])
+            if a > b:
+                worth[a, b] = max(worth[a, b], brought)
+            elif a < b:
+                worth[b, a] = max(worth[b, a], brought)
 
 
 @inner
@@ -204,14 +263,27 @@ def draws_worth(state):
         if bits >> np.uint64(card) & np.uint64(1):
             cards[n] = card
             n += 1
-    worth = np.empty((n, n))
-    pairs_worth(state, cards, n, worth)
-    total = 0.0
+    theirs, stand, pays = np.empty((2, 3), np.int64), np.empty(2), np.empty(2)
+    read_others(state, theirs, stand, pays)
+    rows, worth = np.empty(2, np.int64), np.full((n, n), -np.inf)
+    open_rows(state, rows)
+    if rows[0] == rows[1]:
+        pairs_in_one_row(state, theirs, stand, rows[0], cards, n, worth)
+    else:
+        pairs_in_two_rows(state, theirs, stand, rows, cards, n, worth)
+    fouled, paid = points_fouling(state, stand, pays), 0.0
+    for ahead in range(state.seats - 1):
+        paid += (1 - stand[ahead]) * FOUL_COST - stand[ahead] * pays[ahead]
+    totals = np.zeros(n)  # by the last of three cards: sums that don't wait for each other
     for i in range(n):
         for j in range(i):
+            pair = max(worth[i, j], fouled - paid)
+            worth[i, j] = pair
             for k in range(j):
-                total += max(worth[i, j], worth[i, k], worth[j, k])
-    return total / (n * (n - 1) * (n - 2) / 6)
+                first, second = worth[i, k], worth[j, k]
+                most = first if first > second else second
+                totals[k] += most if most > pair else pair
+    return paid + totals.sum() / (n * (n - 1) * (n - 2) / 6)
 
 
 @njit
