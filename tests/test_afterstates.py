@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from ludus import games
+from ludus.algos.ppo.minibatches import shuffled_by_options
 from ludus.core import seeds
 from ludus.core.afterstates import described
 from ludus.core.conformance import legal_of, observation_of
@@ -102,7 +103,7 @@ def test_it_is_described_alike_on_any_device(rules):
     obs, kind = observation_of(rules, positions(rules)), rules.spec.afterstates
     features, places, _ = described(kind, obs)
     constants = [torch.from_numpy(array) for array in kind.constants]
-    dense = kind.describe_tensor(torch.from_numpy(obs), constants).numpy()
+    dense = kind.describe_tensor(torch.from_numpy(obs), constants, kind.options).numpy()
     there, count = places >= 0, kind.features
     dense = dense.transpose(1, 0, 2, 3)
     np.testing.assert_allclose(dense[there][:, :count], features[places[there]], atol=1e-6)
@@ -112,6 +113,35 @@ def test_it_is_described_alike_on_any_device(rules):
 # ---- networks that score it
 
 
+def test_decisions_with_few_options_are_scored_by_themselves_alike(rules):
+    states, net = positions(rules), make_net(rules)
+    obs, head = observation_of(rules, states), net.policy
+    assert isinstance(head, AfterstateHead)
+    few = rules.spec.afterstates.has_few(obs)
+    assert 0.5 < few.mean() < 1
+    order = np.argsort(few, kind="stable")
+    obs, legal = torch.from_numpy(obs[order]), torch.from_numpy(legal_of(rules, states)[order])
+    beside, many = head.trunk(net.policy_body(net.prepare(obs))), int((~few).sum())
+    whole, split = head.score_all(obs, beside, len(obs)), head.score_all(obs, beside, many)
+    torch.testing.assert_close(split[legal], whole[legal])
+
+
+@pytest.mark.parametrize(
+    ("share", "total", "size"), [(0.25, 10_000, 512), (0.0, 1000, 64), (1.0, 1000, 64), (0.3, 50, 64)]
+)
+def test_minibatches_keep_decisions_with_few_options_last(share, total, size):
+    torch.manual_seed(0)
+    few = torch.rand(total) >= share
+    picks, many = shuffled_by_options(few, size, 0)
+    assert picks.shape == (max(total // size, 1), min(size, total))
+    assert len(picks.unique()) == picks.numel()
+    assert few[picks[:, many:]].all()
+    if many < picks.shape[1]:
+        assert set(torch.flatten(~few).nonzero().flatten().tolist()) <= set(picks.flatten().tolist())
+    again, kept = shuffled_by_options(few, size, many)
+    assert kept == many and not torch.equal(again, picks)
+
+
 def test_compiled_scores_and_their_gradients_are_those_of_torch(rules):
     states, net = positions(rules), make_net(rules)
     head, obs = net.policy, torch.from_numpy(observation_of(rules, states))
@@ -119,7 +149,7 @@ def test_compiled_scores_and_their_gradients_are_those_of_torch(rules):
     legal = torch.from_numpy(legal_of(rules, states))
     weight = torch.randn(legal.shape) * legal
     beside = head.trunk(net.policy_body(net.prepare(obs)))
-    compiled, plain = head(obs, net.policy_body(net.prepare(obs))), head.score_all(obs, beside)
+    compiled, plain = head(obs, net.policy_body(net.prepare(obs))), head.score_all(obs, beside, len(obs))
     torch.testing.assert_close(compiled[legal], plain[legal], rtol=1e-4, atol=1e-4)
     parameters = [*net.policy_body.parameters(), *head.parameters()]
     gradients = [torch.autograd.grad((logits * weight).sum(), parameters) for logits in (compiled, plain)]

@@ -241,6 +241,7 @@ class Squares:
     """Afterstates of which the first part is the square that is taken."""
 
     options, features, constants = 9, 1, ()
+    few, few_actions = 4, slice(0, 4)
     combine = np.stack([np.arange(9), np.zeros(9), np.zeros(9)], 1).astype(np.int32)
 
     def there(self, obs):
@@ -250,6 +251,14 @@ class Squares:
 
     def describe(self, obs, places, out):
         out[:] = 1
+
+    def has_few(self, obs):
+        return np.zeros(len(obs), bool)
+
+
+class AlwaysFew(Squares):
+    def has_few(self, obs):
+        return np.ones(len(obs), bool)
 
 
 class MissesSquares(Squares):
@@ -288,7 +297,12 @@ class LeavesDescriptionsOut(WithAfterstates):
     afterstates = DescribesHalf
 
 
+class SaysFew(WithAfterstates):
+    afterstates = AlwaysFew
+
+
 BREAKS = {
+    SaysFew: ("afterstates", "said to have few options"),
     MissesOptions: ("afterstates", "an option that is not described"),
     DescribesNeighbours: ("afterstates", "depends on other decisions"),
     LeavesDescriptionsOut: ("afterstates", "not written in full"),

@@ -4,7 +4,7 @@ In OFC the parts are the three rows: 232 placements of five cards make 90 differ
 scores them (`nets/afterstates.py`) learns what a row is worth once, not once for each number of an action.
 """
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,6 +25,9 @@ class Afterstates(Protocol):
     """F numbers that describe an option."""
     combine: np.ndarray
     """int32 [actions, K]: the option of each part that an action leads to."""
+    few: int
+    few_actions: slice
+    """Decisions with few options have the first so many only, and these actions; a GPU spares the others."""
     constants: tuple[np.ndarray, ...]
     """float32: what `describe_tensor` needs on its device."""
 
@@ -40,9 +43,13 @@ class Afterstates(Protocol):
         isn't there; out: float32 [P, F]"""
         ...
 
-    def describe_tensor(self, obs: "Tensor", constants: "list[Tensor]") -> "Tensor":
-        """Features on any device, float32 [K, N, M, F or more]: zeros follow them. Options that aren't there
-        have any numbers."""
+    def has_few(self, obs: Any) -> Any:
+        """Which decisions have few options, bool [N]: arrays of arrays, tensors of tensors."""
+        ...
+
+    def describe_tensor(self, obs: "Tensor", constants: "list[Tensor]", options: int) -> "Tensor":
+        """Features of the first options on any device, float32 [K, N, options, F or more]: zeros follow them.
+        Options that aren't there have any numbers."""
         ...
 
 

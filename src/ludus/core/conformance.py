@@ -264,6 +264,9 @@ def afterstates(rules: Rules) -> None:
         demand(bool(np.isfinite(unwritten).all()), "a description is not finite, or not written in full")
         there = (places[:, np.arange(PARTS), kind.combine] >= 0).all(2)
         demand(not (legal & ~there).any(), "a legal action leads to an option that is not described")
+        few, actions = legal[np.asarray(kind.has_few(obs))], np.arange(rules.spec.actions)
+        is_few = np.isin(actions, actions[kind.few_actions]) & (kind.combine < kind.few).all(1)
+        demand(not few[:, ~is_few].any(), "a decision that is said to have few options has others")
         alone, own, _ = described(kind, obs[:1])
         same = features[places[0][places[0] >= 0]] == alone[own[0][own[0] >= 0]]
         demand(bool(same.all()), "a description depends on other decisions")

@@ -41,25 +41,37 @@ class AfterstateHead(nn.Module):
         for number, array in enumerate(spec.afterstates.constants):
             self.register_buffer(f"constant_{number}", torch.from_numpy(array), persistent=False)
 
-    def forward(self, obs: Tensor, body: Tensor) -> Tensor:
-        """Logits [B, A]; those of actions that aren't legal say nothing. body: of the trunk, [B, width]"""
+    def forward(self, obs: Tensor, body: Tensor, many: int | None = None) -> Tensor:
+        """Logits [B, A]; those of actions that aren't legal say nothing. body: of the trunk, [B, width]
+
+        many: decisions after the first so many have few options. Default: anyone may have many
+        """
         beside = self.trunk(body)
         if obs.is_cuda or torch.compiler.is_compiling():
-            return self.score_all(obs, beside)
+            return self.score_all(obs, beside, len(obs) if many is None else many)
         return CompiledScores.apply(beside, self.first, self.second, self.score, obs, self.afterstates)
 
-    def score_all(self, obs: Tensor, beside: Tensor) -> Tensor:
-        """On any device, of all options whether they are there or not: shapes never change. beside: of the
-        trunk for each part, then for their sum, [B, sum of widths]"""
+    def score_all(self, obs: Tensor, beside: Tensor, many: int) -> Tensor:
+        """On any device, of options whether they are there or not: shapes never change. beside: of the trunk
+        for each part, then for their sum, [B, sum of widths]"""
+        kind, actions = self.afterstates, len(self.combine)
+        found = [self._scored(obs[:many], beside[:many], kind.options, slice(actions))]
+        if many < len(obs):
+            few, part = self._scored(obs[many:], beside[many:], kind.few, kind.few_actions), kind.few_actions
+            found.append(pad(few, (part.start, actions - part.stop)))
+        return torch.cat(found)
+
+    def _scored(self, obs: Tensor, beside: Tensor, options: int, actions: slice) -> Tensor:
+        """Of the first options, what some actions make of them."""
         *by_part, last = beside.split(self.widths, 1)
         constants = [getattr(self, f"constant_{number}") for number in range(len(self.afterstates.constants))]
-        features = self.afterstates.describe_tensor(obs, constants)  # [K, B, M, F]
+        features = self.afterstates.describe_tensor(obs, constants, options)  # [K, B, M, F]
         first = pad(self.first, (0, 0, 0, features.shape[3] - self.first.shape[1]))
         seen = torch.relu(_products(features, first) + torch.stack(by_part).unsqueeze(2))
         embedded = _products(seen, self.second)
         total = last.unsqueeze(1)  # [B, A, D]
         for k in range(PARTS):
-            total = total + embedded[k].index_select(1, self.combine[:, k])
+            total = total + embedded[k].index_select(1, self.combine[actions, k])
         return torch.relu(total) @ self.score
 
 

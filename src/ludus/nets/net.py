@@ -83,27 +83,34 @@ class Net(nn.Module):
             return numbers
         return (numbers - self.obs_mean).div_(self.obs_std).clamp_(-10, 10)
 
-    def forward(self, obs: Tensor, legal: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Logits [B, A] with illegal ones out of reach, and value [B] in points. memory: [B, 2 * width]"""
-        logits, value = self.raw(obs, memory)
+    def forward(
+        self, obs: Tensor, legal: Tensor, memory: Tensor | None = None, many: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Logits [B, A] with illegal ones out of reach, and value [B] in points. memory: [B, 2 * width];
+        many: as `AfterstateHead.forward` says"""
+        logits, value = self.raw(obs, memory, many)
         return self.masked(logits, legal), value
 
-    def raw(self, obs: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def raw(
+        self, obs: Tensor, memory: Tensor | None = None, many: int | None = None
+    ) -> tuple[Tensor, Tensor]:
         """As `forward`, before masking."""
-        return self.look(obs, memory)[:2]
+        return self.look(obs, memory, many)[:2]
 
-    def look(self, obs: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    def look(
+        self, obs: Tensor, memory: Tensor | None, many: int | None = None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         """As `raw`, and the memory after this decision."""
         x = self.prepare(obs)
         body, after = self.policy_body(x), None
         if memory is not None:
             after = self.remember(body, memory)
             body = after.chunk(2, 1)[0]
-        return self.logits_of(obs, body), self.value_of(x, body), after
+        return self.logits_of(obs, body, many), self.value_of(x, body), after
 
-    def logits_of(self, obs: Tensor, body: Tensor) -> Tensor:
+    def logits_of(self, obs: Tensor, body: Tensor, many: int | None = None) -> Tensor:
         """[B, A]; body: what the policy's layers made of the observations"""
-        return self.policy(obs, body) if isinstance(self.policy, AfterstateHead) else self.policy(body)
+        return self.policy(obs, body, many) if isinstance(self.policy, AfterstateHead) else self.policy(body)
 
     def masked(self, logits: Tensor, legal: Tensor) -> Tensor:
         """The same choice, with the best legal action at 0: nothing else keeps logits from drifting."""

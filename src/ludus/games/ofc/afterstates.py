@@ -3,7 +3,7 @@
 An option is a set of the drawn cards, as bits: those that a row is given.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ludus.core.afterstates import PARTS
 from ludus.core.jit import inner, njit
 from ludus.games.ofc.cards import CARDS
 from ludus.games.ofc.cores import card_count
-from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, FIRST_DRAW
+from ludus.games.ofc.hand import ACTIONS, FIRST_ACTIONS, FIRST_DRAW, LATER_DRAW
 from ludus.games.ofc.observation import CARD_FEATURES, ROW_FEATURES, SEAT_FEATURES, UNSEEN_FEATURES
 from ludus.games.ofc.scoring import ROW_SIZE
 
@@ -31,7 +31,7 @@ PAIR_OUTS, HIGHEST, FULL, ROOM = range(67, 71)
 MADE_FLUSH, MADE_STRAIGHT, MADE_STRAIGHT_FLUSH, MADE = range(71, 75)  # the last: QUADS to TWO_PAIRS
 CARDS_HELD, NO_PAIR, FEATURES = range(79, 82)
 
-OPTIONS = 1 << FIRST_DRAW
+OPTIONS, FEW = 1 << FIRST_DRAW, 1 << LATER_DRAW
 GIVEN = (np.arange(OPTIONS)[:, None] >> np.arange(FIRST_DRAW) & 1).astype(np.float32)[..., None]
 """Which cards each option gives to a row, [M, 5, 1]."""
 GPU_WORD = 4
@@ -57,6 +57,7 @@ class Placements:
     """The contract `Afterstates`."""
 
     options, features = OPTIONS, FEATURES
+    few, few_actions = FEW, slice(FIRST_ACTIONS, ACTIONS)
     combine = _combine()
     constants: tuple[np.ndarray, ...] = (GIVEN, SIZES, HEIGHTS)
 
@@ -71,14 +72,18 @@ class Placements:
     def describe(self, obs: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
         describe_rows(obs, self._drawn, places, out)
 
-    def describe_tensor(self, obs: "Tensor", constants: "list[Tensor]") -> "Tensor":
+    def has_few(self, obs: Any) -> Any:
+        fourth = self._drawn + LATER_DRAW * CARD_FEATURES
+        return (obs[:, fourth : fourth + RANKS + 1] == 0).all(1)
+
+    def describe_tensor(self, obs: "Tensor", constants: "list[Tensor]", options: int) -> "Tensor":
         import torch
 
         x, n, (given, sizes, heights) = obs.float(), len(obs), constants
         rows = x[:, UNSEEN_FEATURES : UNSEEN_FEATURES + 3 * ROW_FEATURES].reshape(n, 3, 1, ROW_FEATURES)
         drawn = x[:, self._drawn : self._drawn + FIRST_DRAW * CARD_FEATURES]
         drawn = drawn.reshape(n, 1, FIRST_DRAW, CARD_FEATURES)
-        held = rows.transpose(0, 1)[..., :COUNTS] + (given * drawn).sum(2)  # [3, N, M, COUNTS]
+        held = rows.transpose(0, 1)[..., :COUNTS] + (given[:options] * drawn).sum(2)  # [3, N, M, COUNTS]
         unseen = x[:, CARDS:UNSEEN_FEATURES].reshape(n, 1, RANKS + SUITS) / 4
         ranks, jokers, suits = held[..., :RANKS], held[..., RANKS : RANKS + 1], held[..., RANKS + 1 :]
         once, two, three = (ranks >= 1).float(), (ranks == 2).float(), (ranks == 3).float()
