@@ -1,6 +1,8 @@
 """OFC's last two streets, what Fantasyland is worth in a session, and the bots and agents that use them."""
 
+import sys
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +17,11 @@ from ludus.core.errors import Usage
 from ludus.core.rules import RandomBot, Thinks, legal_actions
 from ludus.games.ofc.hand import STREETS, place_cards, unseen
 from ludus.games.ofc.outcome import CHANCES, STANDS
-from ludus.games.ofc.scoring import FANTASY_VALUE, PAID, SESSION, board_values
+from ludus.games.ofc.scoring import PAID, SESSION, board_values
 from test_ofc_rules import last_decision
+
+sys.path.append(str(Path(__file__).parent.parent / "bench"))
+from fantasyland import fitted
 
 
 def last_streets(rules, seed: int, rows: int = 40, street: int = STREETS - 1) -> np.ndarray:
@@ -197,10 +202,28 @@ def test_a_cut_session_ends_with_its_hand_and_pays_fantasyland():
     assert states["stats"][:, :, entries].any()
 
 
-def test_what_champions_earn_in_fantasyland_agrees_with_its_value():
-    """Measured twice, by others and by us; 17 cards are rare, so less sure."""
-    assert np.allclose(PAID[-1, :3], FANTASY_VALUE[:3], rtol=0.1)
-    assert np.isclose(PAID[-1, 3], FANTASY_VALUE[3], rtol=0.25)
+@pytest.mark.parametrize("to_come", [1, 3])
+def test_fantasyland_pays_what_champions_earn_with_it(to_come):
+    """Sessions that end so many hands later. 15 and 16 cards are met often enough to tell."""
+    hands = 2 + to_come
+    rules = games.open("ofc", hands=hands).native("played").rules
+    champion, sessions = match.player("champion+0", games.open("ofc")), 3000
+    states, rng = rules.blank(sessions), seeds.rows(1, sessions)
+    rules.deal(states, rng)
+    cards, points = np.zeros((sessions, 3), np.int8), np.zeros((sessions, 3))
+    while (alive := np.flatnonzero(~rules.over(states))).size:
+        some, streams = states[alive], rng[alive]
+        before = some["hand"].copy()
+        rules.play(some, champion.choose(some, streams), streams)
+        states[alive], rng[alive] = some, streams
+        begun = alive[(before < 2) & (some["hand"] >= 2)]
+        cards[begun], points[begun] = states["fantasy_cards"][begun], states["points"][begun]
+    gain, margin = fitted(cards, states["points"] - points)
+    assert np.all(np.abs(gain - PAID[SESSION + to_come])[1:3] < 3 * margin[1:3])
+    assert (margin[1:3] < 0.2 * gain[1:3]).all()
+
+
+def test_fantasyland_after_the_last_hand_pays_nothing():
     assert not PAID[SESSION].any()
 
 
