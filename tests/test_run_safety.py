@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -169,6 +170,18 @@ def test_a_worse_best_never_replaces_a_better_one(trained, monkeypatch):
     trained("tictactoe", workers="0", decisions=3_000, run=str(folder), checkpoints=SAVES)
     after = files(folder)
     assert all(after[name] == before[name] for name in ("best.safetensors", "best.json"))
+
+
+def test_games_that_end_first_are_not_the_best(trained, monkeypatch):
+    """They are the short ones. Something is kept all the same, and gives way."""
+    monkeypatch.setattr(Meter, "measure", lambda self, rated: -self.decisions)
+    folder, readings = trained("ofc", workers="0", decisions=480, checkpoints=SAVES)
+    first = checkpoint.read_best(folder)
+    assert len(readings) == 1 and (first.decisions, first.name) == (480, "points/hand of its first games")
+    _, readings = trained("ofc", workers="0", decisions=2_400, run=str(folder), checkpoints=SAVES)
+    best, rows = checkpoint.read_best(folder), 16
+    usual = [later["decisions"] for earlier, later in pairwise(readings) if earlier["games"] >= rows]
+    assert (best.decisions, best.name) == (usual[0], "points/hand")
 
 
 def test_a_best_that_could_not_be_saved_is_saved_the_next_time(trained, monkeypatch):

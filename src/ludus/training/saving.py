@@ -22,6 +22,7 @@ from ludus.store.start import Bare
 if TYPE_CHECKING:
     from ludus.training.loop import Evaluation, Training
 
+FIRST_GAMES = " of its first games"
 MILESTONE_S = 5.0
 """Milestones come no closer than this, however fast the training is."""
 
@@ -71,11 +72,20 @@ class Saving:
         }
         decisions = training.meter.decisions
         if not first and not self._judged:
-            self._compare(training.meter.measure(training.league.metrics()), training.meter.measured, weights)
+            self._compare_own(weights)
         found, self._found = self._found, None
         state = {**self._state(), "best": found[0].measure if found else self.best}
         self.saver.save(Checkpoint(decisions, weights, state), *(found or (None, {})))
         self.saved_at, self.saved_decisions = time.monotonic(), decisions
+
+    def _compare_own(self, weights: dict[str, Any]) -> None:
+        """By the training's own games. The first of them are better than nothing, but give way."""
+        meter, name = self.training.meter, self.training.meter.measured
+        if not meter.is_settled:
+            if self.measured not in ("", name + FIRST_GAMES):
+                return
+            name += FIRST_GAMES
+        self._compare(meter.measure(self.training.league.metrics()), name, weights)
 
     def judge(self, evaluation: "Evaluation") -> None:
         """The weights that were evaluated may be the best so far."""
@@ -137,6 +147,8 @@ class Saving:
         same_games = kept.state["rows"] == config.rows and opponents == config.opponents
         if snapshots and same_games:
             training.pool.restore(snapshots)
+        else:
+            training.meter.begin_games_anew()
         games = sum(map(bool, snapshots)) or len(snapshots)  # those of environments can't be kept
         if config.sync and kept.decisions and games != training.pool.workers:
             self.run.event("not exact", reason=f"{games} workers' games of {training.pool.workers} were kept")
