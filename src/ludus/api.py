@@ -83,4 +83,5 @@ def evaluate(
     warm_up(game, set(names) & set(bot_names(game)))
     agent = full_name(str(folder), checkpoint, think)
     deals = -(-games // game.spec.seats)
-    return [match.duel(game, agent, name, deals, seed) for name in names]
+    opponents = [match.as_far(game, name, think) for name in names]
+    return [match.duel(game, agent, name, deals, seed) for name in opponents]

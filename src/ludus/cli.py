@@ -165,7 +165,8 @@ def evaluate(
             games also know programs that play them, such as `gtp:COMMAND` (see the page of the game).
         at: Which checkpoint of the run: `best`, or a milestone by its decisions. Default: the newest.
         think: How far the run's agent, or each of the bots, looks ahead, as 400, or how long, as 100ms;
-            0 turns look-ahead off: the network's first choice is played.
+            0 turns look-ahead off: the network's first choice is played. For agents among the opponents too,
+            unless they say how far, as `champion+400`.
         hands: Hands of each match, for games that are sessions of hands. Default: 10,000.
         games: Games of each match. Default: 1,000, or 200 if somebody searches.
         opening: First moves that are made at random, the same for each seat. Default: as the game says, or

@@ -27,7 +27,7 @@ from ludus.core.rules import Bot, RandomBot, Rules, States, Streams, Thinks, beg
 from ludus.core.table import Table
 from ludus.records import Record, Recorder
 from ludus.search.bot import bot_names, make_bot, make_player, player_names
-from ludus.store.player import PlayerName, parse_player
+from ludus.store.player import PlayerName, full_name, parse_player
 from ludus.store.policy import load_policy
 from ludus.store.run import read_config
 
@@ -316,6 +316,14 @@ def player(name: str, game: Game) -> Bot:
             )
         bot.limit(think)
     return bot
+
+
+def as_far(game: Game, name: str, think: str) -> str:
+    """An opponent, who looks as far ahead as its rival if it is an agent and its name doesn't say how far."""
+    if game.engine is not None and game.engine.is_name(name):
+        return name
+    found = parse_player(name, game.champion)
+    return full_name(name, think=think) if found.run and not found.think else name
 
 
 def _is_path(name: str) -> bool:

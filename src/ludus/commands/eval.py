@@ -43,7 +43,7 @@ def evaluate_run(
         return _evaluate_at_table(folder, game, at, against, how)
     read_weights(folder, at)  # fail here, in one place, rather than in every process
     agent = full_name(str(folder), at, think)
-    opponents = against or bot_names(game)[::-1]
+    opponents = [match.as_far(game, name, think) for name in against or bot_names(game)[::-1]]
     _play(game, [(agent, name) for name in opponents], how)
 
 
@@ -126,7 +126,8 @@ def run_tournament(game: Game, bots: list[str], against: list[str], think: str, 
     if game.spec.seats < 2:
         raise Usage(f"{game.name} has one seat, so there is nobody to play against")
     if against:
-        _play(game, [(bot, other) for bot in bots for other in against], how)
+        others = [match.as_far(game, other, think) for other in against]
+        _play(game, [(bot, other) for bot in bots for other in others], how)
         return
     if len(bots) < 2:
         raise Usage(f"a tournament needs two bots: choose from {', '.join(player_names(game))}")

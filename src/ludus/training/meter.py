@@ -15,6 +15,8 @@ from ludus.core.spec import Spec
 from ludus.training.pools import Delivery, Health
 from ludus.training.profile import Profile
 
+RATING = "rating"
+
 
 class Meter:
     def __init__(self, game: Game, start: int, profile: Profile | None = None) -> None:
@@ -97,7 +99,7 @@ class Meter:
             **losses,
         }
         self._read_at, self._read_decisions, self._since = now, self.decisions, _Sums(self.spec)
-        self.is_settled = self._read_ended >= sum(self._rows.values())
+        self.is_settled = self.measured == RATING or self._read_ended >= sum(self._rows.values())
         self._read_ended = self._ended
         self._last = {name: value for name, value in metrics.items() if name.startswith("game/")}
         return metrics
@@ -124,7 +126,7 @@ class Meter:
         """What `measure` is, in a word."""
         if self._own_measure:
             return self.game.measure_name or "points"
-        return "score" if self.spec.seats == 1 else "rating"
+        return "score" if self.spec.seats == 1 else RATING
 
     @property
     def _own_measure(self) -> bool:
