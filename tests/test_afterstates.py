@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from ludus import games
-from ludus.algos.ppo.minibatches import shuffled_by_options
+from ludus.algos.ppo import Config, second_look
+from ludus.algos.ppo.learner import PpoLearner
+from ludus.algos.ppo.minibatches import ManyFirst
 from ludus.core import seeds
 from ludus.core.afterstates import described
 from ludus.core.conformance import legal_of, observation_of
@@ -126,20 +128,59 @@ def test_decisions_with_few_options_are_scored_by_themselves_alike(rules):
     torch.testing.assert_close(split[legal], whole[legal])
 
 
-@pytest.mark.parametrize(
-    ("share", "total", "size"), [(0.25, 10_000, 512), (0.0, 1000, 64), (1.0, 1000, 64), (0.3, 50, 64)]
-)
-def test_minibatches_keep_decisions_with_few_options_last(share, total, size):
+class HasFew:
+    """Afterstates of observations that say themselves whether they have few options."""
+
+    def has_few(self, obs):
+        return obs
+
+
+@pytest.mark.parametrize("share", [0.25, 0.0, 1.0])
+def test_minibatches_begin_with_the_decisions_that_may_have_many_options(share):
     torch.manual_seed(0)
-    few = torch.rand(total) >= share
-    picks, many = shuffled_by_options(few, size, 0)
-    assert picks.shape == (max(total // size, 1), min(size, total))
-    assert len(picks.unique()) == picks.numel()
-    assert few[picks[:, many:]].all()
-    if many < picks.shape[1]:
-        assert set(torch.flatten(~few).nonzero().flatten().tolist()) <= set(picks.flatten().tolist())
-    again, kept = shuffled_by_options(few, size, many)
-    assert kept == many and not torch.equal(again, picks)
+    many_first = ManyFirst(HasFew())
+    for total, size in ((10_000, 512), (10_240, 512), (1000, 512), (16_000, 8192), (300, 512), (50, 64)):
+        few = torch.rand(total) >= share
+        picks, many = many_first.minibatches(few, size)
+        assert picks.shape == (max(total // size, 1), min(size, total))
+        assert len(picks.unique()) == picks.numel()
+        assert few[picks[:, many:]].all() and (many > 0) == (share > 0)
+        again, kept = many_first.minibatches(few, size)
+        assert not torch.equal(again, picks)
+        if total > 5000:  # in few decisions the share may be any
+            assert kept == many and many <= (1.25 * share + 0.15) * size
+            assert abs((~few)[picks].float().mean() - share) < 0.03  # what is left out is left to chance
+
+
+class Replayed:
+    """In place of a CUDA graph."""
+
+    def __init__(self, function) -> None:
+        self.replay = function
+
+
+def score_all(head: AfterstateHead, obs, body, many=None):
+    """As on a GPU."""
+    return head.score_all(obs, head.trunk(body), len(obs) if many is None else many)
+
+
+def test_a_second_look_in_parts_sees_what_one_at_all_decisions_sees(rules, monkeypatch):
+    monkeypatch.setattr(second_look, "CudaGraph", Replayed)
+    monkeypatch.setattr(second_look, "fused", lambda look, *example: look)
+    monkeypatch.setattr(second_look, "LOOKED", 128)
+    monkeypatch.setattr(AfterstateHead, "forward", score_all)
+    learner = PpoLearner(rules.spec, make_net(rules), Config(), "cpu")
+    look = second_look.SecondLook(learner.net, learner._some, ManyFirst(rules.spec.afterstates))
+    states = positions(rules)
+    few = rules.spec.afterstates.has_few(observation_of(rules, states))
+    mixed = states[np.random.default_rng(0).permutation(len(states))]
+    for some in (states[few], mixed, states[few], states[~few]):
+        obs, legal = observation_of(rules, some[:256]), torch.from_numpy(legal_of(rules, some[:256]))
+        memory = {"obs": torch.from_numpy(obs), "legal": legal, "adv": torch.zeros(len(obs))}
+        memory["action"] = legal.float().argmax(1).int()
+        look.forget()
+        for _ in range(2):
+            torch.testing.assert_close(look.replay(memory), look.look(memory, len(obs)))
 
 
 def test_compiled_scores_and_their_gradients_are_those_of_torch(rules):

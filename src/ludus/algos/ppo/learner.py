@@ -32,9 +32,10 @@ from ludus.algos.ppo.device_advantages import device_advantages
 from ludus.algos.ppo.fused_loss import Loss
 from ludus.algos.ppo.known_gradient import KnownGradient
 from ludus.algos.ppo.log_prob import log_prob
-from ludus.algos.ppo.minibatches import shuffled, shuffled_by_options
+from ludus.algos.ppo.minibatches import ManyFirst, shuffled
 from ludus.algos.ppo.plain_gradient import PlainGradient, one_torch_thread
 from ludus.algos.ppo.plain_passes import PlainPasses
+from ludus.algos.ppo.second_look import LOOKED, SecondLook
 from ludus.algos.ppo.stacks import stacked
 from ludus.core.block import Block
 from ludus.core.spec import Spec, image_shape
@@ -43,10 +44,6 @@ from ludus.nets.net import Net
 
 TOGETHER = 32
 """Updates that are recorded as one graph: between them Python would wait for the threads that play."""
-LOOKED = 1 << 16
-"""Largest forward pass over a batch on a GPU, in decisions."""
-Look = Callable[[Tensor, Tensor, Tensor, Tensor | None, int | None], tuple[Tensor, Tensor]]
-"""(observations, masks, actions, memories, `many`) -> values, log-probabilities of the actions."""
 SMALL = 1_000_000
 """Up to this many parameters we use our own Adam step, which is single-threaded."""
 TRAINED_COUNT = 1_000_000
@@ -78,9 +75,10 @@ class PpoLearner:
         columns += ["memory", "fresh"] if net.cell else []
         self._batch = Batch(spec, columns, self.device)
         self._picked_loss = self._eager_loss
-        # On a GPU, decisions of many and of few afterstates are kept apart.
-        self._has_options = self.on_gpu and isinstance(self.net.policy, AfterstateHead) and not net.cell
-        self._many: int | None = None  # so many of a minibatch may have many; None: all
+        self._many_first = None
+        if self.on_gpu and isinstance(self.net.policy, AfterstateHead) and not net.cell:
+            self._many_first = ManyFirst(self.net.policy.afterstates)
+        self._second_look = SecondLook(self.net, self._some, self._many_first)
         self._forget_graphs()
         torch.get_num_threads()  # before threads of ours set theirs
         self._threads = ThreadPoolExecutor(machine.usable_cores(), initializer=one_torch_thread)
@@ -127,8 +125,8 @@ class PpoLearner:
         """What was recorded knows tensors that are gone."""
         self._updates: dict[int, CudaGraph[Tensor]] = {}
         self._picks = torch.empty(0)
-        self._looking: CudaGraph[tuple[Tensor, Tensor]] | None = None
-        self._looked_many = 0  # decisions of a part that is looked at that may have many options
+        self._many: int | None = None  # decisions of a minibatch that may have many options; None: all
+        self._second_look.forget()
         self._device_advantages: CudaGraph[tuple[Tensor, Tensor]] | None = None
 
     def _gather(self, blocks: list[Block]) -> dict[str, Tensor]:
@@ -138,55 +136,17 @@ class PpoLearner:
             self._forget_graphs()
         return self._batch.gather(blocks)
 
-    @torch.no_grad()
     def _look(self, data: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """What we expect of all decisions, and our log-probabilities of them."""
-        total = len(data["adv"])
-        if not (self.on_gpu and total == self._batch.room):
-            size = LOOKED if self.on_gpu else 512 if self.net.images else 4096
-            return self._look_at(data, size, self._look_at_some)
-        # Equal parts if possible, since every other size is compiled too.
-        most = min(LOOKED, total)
-        size = next((size for size in range(most, most // 4, -1) if total % size == 0), most)
-        is_sorted = self._has_options and total % size == 0
-        if is_sorted:
-            picks, many = shuffled_by_options(self._has_few(data), size, self._looked_many)
-            if many != self._looked_many:
-                self._looked_many, self._looking, self._order = many, None, picks.flatten()
-            self._order.copy_(picks.flatten())
-        if self._looking is None:
-            known = self._looked_many if is_sorted else None
-            look = self._look_at_some
-            if not self.net.cell:
-                look = fused(look, *self._part(self._batch.memory, slice(size)), known)
-            self._looking = CudaGraph(lambda: self._look_at(self._batch.memory, size, look, known))
-        values, logps = self._looking.replay()
-        if is_sorted:
-            values = torch.empty_like(values).index_copy_(0, self._order, values)
-            logps = torch.empty_like(logps).index_copy_(0, self._order, logps)
-        return values, logps
+        if self.on_gpu and len(data["adv"]) == self._batch.room:
+            return self._second_look.replay(self._batch.memory)
+        return self._second_look.look(data, LOOKED if self.on_gpu else 512 if self.net.images else 4096)
 
-    def _look_at(
-        self, data: dict[str, Tensor], size: int, look: Look, many: int | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """size: of the parts that are looked at one by one. many: they are in `_order`, so many first"""
-        parts = [slice(start, start + size) for start in range(0, len(data["adv"]), size)]
-        picks = [part if many is None else self._order[part] for part in parts]
-        found = [look(*self._part(data, pick), many) for pick in picks]
-        values, logps = zip(*found, strict=True)
-        return torch.cat(values), torch.cat(logps)
-
-    def _part(
+    def _some(
         self, data: dict[str, Tensor], pick: slice | Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         memory = data["memory"][pick] if self.net.cell else None
         return self._seen(data, data[self._view][pick]), data["legal"][pick], data["action"][pick], memory
-
-    def _look_at_some(
-        self, obs: Tensor, legal: Tensor, action: Tensor, memory: Tensor | None, many: int | None
-    ) -> tuple[Tensor, Tensor]:
-        logits, value = self.net(obs, legal, memory, many)
-        return value, log_prob(self.net, logits, action)[0]
 
     def _seen(self, data: dict[str, Tensor], some: Tensor) -> Tensor:
         """Observations of some decisions, of which `_view` is given.
@@ -248,17 +208,13 @@ class PpoLearner:
 
     def _minibatches(self, data: dict[str, Tensor], runs: Tensor | None) -> Tensor:
         """Decisions to learn from together, int64 [M, size], in a new order; with memory, whole stretches."""
-        if self._has_options:
-            picks, many = shuffled_by_options(self._has_few(data), self.config.minibatch, self._many or 0)
+        if self._many_first:
+            picks, many = self._many_first.minibatches(data["obs"], self.config.minibatch)
             if many != self._many:
                 self._many, self._updates, self._picked_loss = many, {}, self._eager_loss
             return picks
         items = torch.arange(len(data["adv"]), device=self.device).unsqueeze(1) if runs is None else runs
         return shuffled(items, self.config.minibatch)
-
-    def _has_few(self, data: dict[str, Tensor]) -> Tensor:
-        assert isinstance(self.net.policy, AfterstateHead)
-        return self.net.policy.afterstates.has_few(data["obs"])
 
     def _epochs(self, data: dict[str, Tensor], runs: Tensor | None) -> dict[str, float]:
         config = self.config
@@ -429,6 +385,8 @@ class PpoLearner:
         }  # fmt: skip
         if self.on_gpu:
             state["rng_gpu"] = torch.cuda.get_rng_state(self.device)
+        if self._many_first:
+            state["many_share"] = self._many_first.share
         return state
 
     def load_state_dict(self, state: dict) -> None:
@@ -439,5 +397,7 @@ class PpoLearner:
         torch.set_rng_state(state["rng"])
         if self.on_gpu and "rng_gpu" in state:
             torch.cuda.set_rng_state(state["rng_gpu"], self.device)
+        if self._many_first:
+            self._many_first.share = state.get("many_share", 0.0)
         self._forget_graphs()  # they know the optimiser's old tensors
         self._batch.make_room(0)  # what `--inference auto` measured may have been larger than what comes

@@ -1,11 +1,14 @@
 """Which decisions are learned from together, in a new order for each epoch."""
 
+import math
+
 import torch
 from torch import Tensor
 
-MARGIN = 1.1
-"""Of the room for decisions with many options: when it must grow, updates are recorded anew."""
-WHOLE = 64
+from ludus.core.afterstates import Afterstates
+
+MARGIN, WHOLE = 1.1, 64
+"""Of the room for decisions with many options: whenever it must grow, updates are recorded anew."""
 
 
 def shuffled(items: Tensor, minibatch: int) -> Tensor:
@@ -16,19 +19,28 @@ def shuffled(items: Tensor, minibatch: int) -> Tensor:
     return items[order[: len(items) // size * size]].reshape(len(items) // size, -1)
 
 
-def shuffled_by_options(has_few: Tensor, minibatch: int, many: int) -> tuple[Tensor, int]:
-    """Decisions in an order in which those after the first `many` of each minibatch have few options,
-    int64 [M, size]; and `many`, grown if it was too small. has_few: bool [N]"""
-    size = min(minibatch, len(has_few))
-    count = len(has_few) // size
-    order = torch.randperm(len(has_few), device=has_few.device)
-    is_few = has_few[order]
-    others, few = order[~is_few], order[is_few]
-    needed = -(-len(others) // count)
-    if needed > many:
-        many = min(size, int(-(-MARGIN * needed // WHOLE)) * WHOLE)
-    spare = min(count * many - len(others), len(few))
-    first = torch.cat([others, few[:spare]])[: count * many]
-    first = first[torch.randperm(len(first), device=first.device)]
-    rest = few[spare:][: count * (size - many)]
-    return torch.cat([first.reshape(count, many), rest.reshape(count, size - many)], 1), many
+class ManyFirst:
+    """Minibatches whose first decisions may have many options: a GPU spares the others.
+
+    How many these are must not change often, since compiled code and recorded updates depend on it.
+    """
+
+    def __init__(self, afterstates: Afterstates) -> None:
+        self.afterstates = afterstates
+        self.share = 0.0  # of a minibatch; it only grows
+
+    def minibatches(self, obs: Tensor, minibatch: int) -> tuple[Tensor, int]:
+        """As `shuffled`; and how many decisions of each may have many options."""
+        size = min(minibatch, len(obs))
+        count, has_few = len(obs) // size, self.afterstates.has_few(obs)
+        order = torch.randperm(len(obs), device=obs.device)[: count * size]
+        with_many, with_few = order[~has_few[order]], order[has_few[order]]
+        if len(with_many) > count * self._room(size):
+            self.share = min(1.0, MARGIN * len(with_many) / len(order))
+        many = self._room(size)
+        first, rest = torch.cat([with_many, with_few]).split([count * many, count * (size - many)])
+        first = first[torch.randperm(len(first), device=obs.device)]
+        return torch.cat([first.reshape(count, many), rest.reshape(count, size - many)], 1), many
+
+    def _room(self, size: int) -> int:
+        return min(size, math.ceil(self.share * size / WHOLE) * WHOLE)
