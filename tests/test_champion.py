@@ -96,6 +96,9 @@ def test_a_run_is_evaluated_against_the_champion(ludus, one_core, tmp_path):
         "eval", "run", "--against", "champion", "champion+2", "--think", "0", "--hands", "30"
     )
     assert code == 0 and "run+0 - champion+0: won" in out and "run+0 - champion+2: won" in out, err
+    words = ("eval", "ofc", "--bots", "champion+2", "champion", "--think", "0", "--hands", "30")
+    code, out, err = ludus(*words)
+    assert code == 0 and "champion+2 - champion+0: won" in out, err
     (duel,) = evaluate(tmp_path / "run", "champion", games=3)
     assert duel.opponent == "champion" and duel.points.size == 3
 

@@ -198,3 +198,11 @@ def test_until_an_evaluation_is_complete_the_trainings_own_measure_finds_the_bes
     folder = train(overlay(resolve("tictactoe", "test"), told, "test"), Listeners(), Slow())
     best = checkpoint.read_best(folder)
     assert best is not None and best.name == "rating"
+
+
+def test_the_first_games_are_no_evaluation(tmp_path):
+    """What they found gives way, after a resume too."""
+    for decisions, name in ((480, "points/hand of its first games"), (4_800, "points/hand")):
+        told = {"decisions": decisions, "workers": "0", "sync": True, "run": str(tmp_path / "run")}
+        train(overlay(resolve("ofc", "test"), told, "test"), Listeners(), Slow())
+        assert checkpoint.read_best(tmp_path / "run").name == name

@@ -200,6 +200,23 @@ def test_a_best_that_could_not_be_saved_is_saved_the_next_time(trained, monkeypa
     assert checkpoint.read_best(folder).measure == 5.0 and (folder / "best.safetensors").exists()
 
 
+def test_what_could_not_be_replaced_is_replaced_the_next_time(trained, monkeypatch):
+    """Of its first games, though they looked better."""
+    monkeypatch.setattr(Meter, "measure", lambda self, rated: 5.0 if self.is_settled else 9.0)
+    write, failed = checkpoint.write_weights, []
+
+    def write_weights(file: Path, weights) -> None:
+        if file.stem == checkpoint.BEST and file.exists() and not failed:
+            failed.append(file)
+            raise OSError(28, "No space left on device")
+        write(file, weights)
+
+    monkeypatch.setattr(checkpoint, "write_weights", write_weights)
+    schedule = {**SAVES, "every_decisions": 400}  # after the first reading
+    folder, _ = trained("ofc", workers="0", decisions=3_000, checkpoints=schedule)
+    assert failed and checkpoint.read_best(folder).measure == 5.0
+
+
 def test_a_milestone_is_kept_for_good_even_if_the_run_comes_by_again(trained):
     folder, _ = trained("tictactoe", workers="0", decisions=3_000, checkpoints=SAVES)
     for place in checkpoint.listed(folder):

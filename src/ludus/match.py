@@ -319,11 +319,13 @@ def player(name: str, game: Game) -> Bot:
 
 
 def as_far(game: Game, name: str, think: str) -> str:
-    """An opponent, who looks as far ahead as its rival if it is an agent and its name doesn't say how far."""
-    if game.engine is not None and game.engine.is_name(name):
+    """An opponent, who looks as far ahead as its rival if it is an agent that can and doesn't say how far."""
+    if not think or (game.engine is not None and game.engine.is_name(name)):
         return name
     found = parse_player(name, game.champion)
-    return full_name(name, think=think) if found.run and not found.think else name
+    if not found.run or found.think or read_config(found.run).net.memory:
+        return name
+    return full_name(name, think=think)
 
 
 def _is_path(name: str) -> bool:

@@ -118,7 +118,10 @@ def _show_alone(game: Game, duels: list[Duel]) -> None:
 
 def run_tournament(game: Game, bots: list[str], against: list[str], think: str, how: MatchOptions) -> None:
     """Every bot against every other; or, if they are told whom, against those only."""
-    bots = [full_name(bot, think=think) for bot in bots or bot_names(game)[::-1]]
+    bots = [
+        bot if parse_player(bot, game.champion).think else full_name(bot, think=think)
+        for bot in bots or bot_names(game)[::-1]
+    ]
     if game.spec.seats < 2 and game.rules is None:
         names = list(dict.fromkeys([*bots, *against]))
         _refuse_unknown_bots(game, names)

@@ -235,7 +235,7 @@ class Saver:
         cpu_s = round(time.thread_time() - begun, 4)
         self.told("checkpoint", {"decisions": checkpoint.decisions, "cpu_s": cpu_s})
         if best is not None:
-            self.told("best", {"decisions": best.decisions, "measure": best.measure})
+            self.told("best", asdict(best))
 
     def _save_milestone(self, checkpoint: Checkpoint) -> None:
         every = self.schedule.milestone

@@ -29,9 +29,7 @@ class Meter:
         self._read_decisions = start
         self._rows: dict[int, int] = {}  # games side by side, by worker
         self._ended = self._read_ended = 0  # games since all began at once, now and at the last reading
-        # Whether `measure` can be trusted: the first games to end, after all began at once, are short ones.
-        # OFC's looked two points a hand better than those that followed.
-        self.is_settled = False
+        self._is_settled = False
         self._last: dict[str, float] = {}
         self._waited, self._waited_at = 0.0, self._begun
         psutil.cpu_percent()  # the next reading counts from here
@@ -99,7 +97,7 @@ class Meter:
             **losses,
         }
         self._read_at, self._read_decisions, self._since = now, self.decisions, _Sums(self.spec)
-        self.is_settled = self.measured == RATING or self._read_ended >= sum(self._rows.values())
+        self._is_settled = self._read_ended >= sum(self._rows.values())
         self._read_ended = self._ended
         self._last = {name: value for name, value in metrics.items() if name.startswith("game/")}
         return metrics
@@ -120,6 +118,12 @@ class Meter:
         if self._own_measure:
             return self.game.measure(stats | {"opponents": self.spec.seats - 1}) if stats else None
         return stats.get("score") if self.spec.seats == 1 else rated.get("rating/self")
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether `measure` can be trusted: the first games to end, after all began at once, are short ones.
+        OFC's looked two points a hand better than those that followed."""
+        return self._is_settled or self.measured == RATING
 
     @property
     def measured(self) -> str:

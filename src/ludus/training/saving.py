@@ -38,7 +38,8 @@ class Saving:
         self.saved_at, self.saved_decisions = time.monotonic(), start
         self._found: tuple[Best, dict[str, Any]] | None = None  # a best that is not saved yet
         # Until an evaluation is complete, the training's own measure is all there is.
-        self._judged = training.evaluate.decides and self.measured not in ("", training.meter.measured)
+        own = training.meter.measured
+        self._judged = training.evaluate.decides and self.measured not in ("", own, own + FIRST_GAMES)
 
     # ---- saving
 
@@ -97,12 +98,14 @@ class Saving:
         self, measure: float | None, name: str, weights: dict[str, Any], decisions: int = -1
     ) -> None:
         """What was measured in another way can't be compared, so it gives way."""
-        least = self._found[0].measure if self._found else self.best
-        if self.measured not in ("", name) and not math.isinf(self.best):
+        least, measured = self.best, self.measured
+        if self._found:
+            least, measured = self._found[0].measure, self._found[0].name
+        if measured not in ("", name) and not (math.isinf(least) and least > 0):
             least = -math.inf
         if measure is not None and measure > least:
             decisions = self.training.meter.decisions if decisions < 0 else decisions
-            self._found, self.measured = (Best(decisions, measure, name), weights), name
+            self._found = Best(decisions, measure, name), weights
 
     def finish(self) -> None:
         """The end of the training, if it isn't saved yet."""
@@ -119,7 +122,7 @@ class Saving:
 
     def _saved(self, what: str, details: dict[str, Any]) -> None:
         if what == "best":
-            self.best = details["measure"]
+            self.best, self.measured = details["measure"], details["name"]
         self.run.event(what, **details)
 
     def _state(self) -> dict[str, Any]:
@@ -147,7 +150,7 @@ class Saving:
         same_games = kept.state["rows"] == config.rows and opponents == config.opponents
         if snapshots and same_games:
             training.pool.restore(snapshots)
-        else:
+        if not (any(snapshots) and same_games):
             training.meter.begin_games_anew()
         games = sum(map(bool, snapshots)) or len(snapshots)  # those of environments can't be kept
         if config.sync and kept.decisions and games != training.pool.workers:
