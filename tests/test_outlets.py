@@ -149,7 +149,7 @@ def test_two_trainings_of_one_run_are_refused(trained, tmp_path):
     held.close()
 
 
-@pytest.mark.parametrize("game", ["tictactoe", "gym:Pendulum-v1"])
+@pytest.mark.parametrize("game", ["tictactoe", "gym:Pendulum-v1", "ofc"])
 def test_an_exported_policy_computes_the_same(game, trained, ludus):
     import onnxruntime
     import torch

@@ -48,7 +48,7 @@ class AfterstateHead(nn.Module):
         """
         beside = self.trunk(body)
         if obs.is_cuda or torch.compiler.is_compiling():
-            return self.score_all(obs, beside, len(obs) if many is None else many)
+            return self.score_all(obs, beside, obs.shape[0] if many is None else many)
         return CompiledScores.apply(beside, self.first, self.second, self.score, obs, self.afterstates)
 
     def score_all(self, obs: Tensor, beside: Tensor, many: int) -> Tensor:
@@ -56,7 +56,7 @@ class AfterstateHead(nn.Module):
         for each part, then for their sum, [B, sum of widths]"""
         kind, actions = self.afterstates, len(self.combine)
         found = [self._scored(obs[:many], beside[:many], kind.options, slice(actions))]
-        if many < len(obs):
+        if many < obs.shape[0]:
             few, part = self._scored(obs[many:], beside[many:], kind.few, kind.few_actions), kind.few_actions
             found.append(pad(few, (part.start, actions - part.stop)))
         return torch.cat(found)
@@ -82,7 +82,7 @@ def _products(x: Tensor, weights: Tensor) -> Tensor:
     its few numbers in one place.
     """
     parts, rows = len(x), x.shape[1] * x.shape[2]
-    pieces = math.gcd(rows, PIECES)
+    pieces = 1 if torch.compiler.is_exporting() else math.gcd(rows, PIECES)
     found = x.reshape(parts, pieces, rows // pieces, x.shape[3]) @ weights.unsqueeze(1)
     return found.reshape(*x.shape[:3], weights.shape[2])
 

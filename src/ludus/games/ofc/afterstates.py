@@ -79,7 +79,7 @@ class Placements:
     def describe_tensor(self, obs: "Tensor", constants: "list[Tensor]", options: int) -> "Tensor":
         import torch
 
-        x, n, (given, sizes, heights) = obs.float(), len(obs), constants
+        x, n, (given, sizes, heights) = obs.float(), obs.shape[0], constants  # len() would fix exports' batch
         rows = x[:, UNSEEN_FEATURES : UNSEEN_FEATURES + 3 * ROW_FEATURES].reshape(n, 3, 1, ROW_FEATURES)
         drawn = x[:, self._drawn : self._drawn + FIRST_DRAW * CARD_FEATURES]
         drawn = drawn.reshape(n, 1, FIRST_DRAW, CARD_FEATURES)
