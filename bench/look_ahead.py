@@ -4,8 +4,8 @@
 
 The agent that looks ahead plays sessions; wherever it doesn't take its policy's first choice, new futures in
 which the policy plays all seats say what the difference is worth. The sum of these is what it wins (the
-performance difference lemma, Kakade and Langford 2002) as far as these futures are like the game: a match
-found less (docs/ofc.md). Most of the luck of the cards is left out.
+performance difference lemma, Kakade and Langford 2002) as far as these futures are like the game. Most of the
+luck of the cards is left out.
 """
 
 import os

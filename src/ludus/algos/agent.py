@@ -14,7 +14,7 @@ from ludus.nets import Memory, NetConfig
 from ludus.nets.plain import sample
 from ludus.search.bot import parse_think
 
-WIDTH, LEAST = 16, 1e-6
+WIDTH, LEAST = 16, 1e-4
 """Ideas, the actions that are compared: so many, each at least this share as likely as the first."""
 SHOWN = 8
 """Ideas that people are shown, with what they bring."""
